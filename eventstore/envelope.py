@@ -1,0 +1,343 @@
+"""What one stored line says: how many facts from which seq, and the facts themselves.
+
+A line is one JSON object: an event ``{type, seq, time, data, ...}`` or a chunk row that packs many
+(``chunk_rows.py``). Reading never refuses: a line without a usable seq stands for no fact, and its
+``defect`` says why. Where a crash put two records on one line, every whole record in it is found.
+Source: docs/formats.md, "Lines".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from playhead.eventstore import chunk_rows, json_text, source_seqs
+from playhead.eventstore.ids import Position, Seq, SessionId, is_safe_integer
+from playhead.eventstore.recorded import Recorded, Replace, SurfaceOp
+
+
+class Defect(NamedTuple):
+    """Why a line is not simply one event: ``kind`` as in ``findings.py``, and what was found."""
+
+    kind: str
+    message: str
+
+
+class LineView(NamedTuple):
+    """What a line stands for, without its data.
+
+    ``seq0`` is -1 and ``n`` 0 for a line that states no usable seq. ``t0`` and ``t1`` are the lowest and the
+    highest time of its facts. ``type`` is the type of its facts ("" when there is none).
+    """
+
+    seq0: int
+    n: int
+    t0: int
+    t1: int
+    type: str
+    defect: Defect | None = None
+
+
+class _Envelope(msgspec.Struct, forbid_unknown_fields=True):
+    """The seven members of an event, as the fast path accepts them."""
+
+    type: str
+    seq: int
+    time: int
+    data: msgspec.Raw
+    ignorable: bool | msgspec.UnsetType = msgspec.UNSET
+    sourceEventSeqs: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    surfaceOp: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+_fast = msgspec.json.Decoder(_Envelope)
+_MEMBERS = frozenset(_Envelope.__struct_fields__)
+_MAX_SAFE = 2**53 - 1
+_APPEND = b'"append"'
+
+
+def view(line: bytes) -> LineView:
+    """What ``line`` stands for. Never raises; a defect is part of the answer."""
+    try:
+        event = _fast.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _slow_view(line)
+    seq = event.seq
+    if not 0 <= seq <= _MAX_SAFE or not -_MAX_SAFE <= event.time <= _MAX_SAFE or event.ignorable is False:
+        return _slow_view(line)
+    return LineView(seq, 1, event.time, event.time, event.type)
+
+
+def facts(line: bytes, session: SessionId, position: Position | None = None) -> list[Recorded]:
+    """The facts of ``line`` in order, as many as ``view(line).n``; ``position`` is that of the first.
+
+    Raises nothing: a line that stands for no fact gives an empty list.
+    """
+    try:
+        event = _fast.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return list(_slow_facts(line, session, position))
+    seq = event.seq
+    if not 0 <= seq <= _MAX_SAFE or not -_MAX_SAFE <= event.time <= _MAX_SAFE or event.ignorable is False:
+        return list(_slow_facts(line, session, position))
+    op: SurfaceOp | None = None
+    if event.surfaceOp is not msgspec.UNSET:
+        raw_op = bytes(event.surfaceOp)
+        op = "append" if raw_op == _APPEND else _surface_op(_parsed(raw_op))
+    sources: tuple[Seq, ...] | None = None
+    if event.sourceEventSeqs is not msgspec.UNSET:
+        sources = _sources(_parsed(bytes(event.sourceEventSeqs)))
+    recorded = Recorded(
+        session,
+        Seq(seq),
+        event.time,
+        event.type,
+        bytes(event.data),
+        op,
+        sources,
+        event.ignorable is True,
+        position,
+    )
+    return [recorded]
+
+
+def _parsed(raw: bytes) -> Any:
+    return json_text.parse(raw)
+
+
+def _surface_op(value: Any) -> SurfaceOp | None:
+    """The operation in either spelling (``start``/``end`` or ``startSeq``/``endSeq``); None if it is neither."""
+    if value == "append":
+        return "append"
+    if isinstance(value, dict) and value.get("op") == "replace":
+        start = value.get("start", value.get("startSeq"))
+        end = value.get("end", value.get("endSeq"))
+        if is_safe_integer(start) and is_safe_integer(end):
+            return Replace(Seq(int(start)), Seq(int(end)))
+    return None
+
+
+def _sources(value: Any) -> tuple[Seq, ...] | None:
+    try:
+        return tuple(Seq(seq) for seq in source_seqs.expand(value))
+    except ValueError:
+        return None
+
+
+class _Part(NamedTuple):
+    """One whole record found in a line, and where its text lies."""
+
+    members: dict[str, Any]
+    spans: dict[str, tuple[int, int]]
+
+
+def _slow_view(line: bytes) -> LineView:
+    parts, defect = _parts(line)
+    if not parts:
+        return LineView(-1, 0, 0, 0, "", defect)
+    views = [_part_view(part) for part in parts]
+    first = views[0]
+    return LineView(
+        first[0],
+        sum(view[1] for view in views),
+        min(view[2] for view in views),
+        max(view[3] for view in views),
+        first[4],
+        defect,
+    )
+
+
+def _slow_facts(line: bytes, session: SessionId, position: Position | None) -> Iterator[Recorded]:
+    text = line.decode("utf-8", "surrogateescape")
+    parts, _ = _parts(line)
+    done = 0
+    for part in parts:
+        members = part.members
+        if members["type"] in chunk_rows.TAGS:
+            for event in chunk_rows.unpack(members):
+                yield Recorded(
+                    session,
+                    Seq(event["seq"]),
+                    event["time"],
+                    event["type"],
+                    json_text.dumps(event["data"]),
+                    position=None if position is None else Position(position + done),
+                )
+                done += 1
+            continue
+        start, end = part.spans["data"]
+        yield Recorded(
+            session,
+            Seq(int(members["seq"])),
+            _time(members["time"]),
+            members["type"],
+            text[start:end].encode("utf-8", "surrogateescape"),
+            _surface_op(members.get("surfaceOp")),
+            _sources(members["sourceEventSeqs"]) if "sourceEventSeqs" in members else None,
+            members.get("ignorable") is True,
+            None if position is None else Position(position + done),
+        )
+        done += 1
+
+
+def _part_view(part: _Part) -> tuple[int, int, int, int, str]:
+    members = part.members
+    if members["type"] in chunk_rows.TAGS:
+        times = chunk_rows.times(members)
+        return int(members["seq0"]), len(times), min(times), max(times), chunk_rows.EVENT_TYPE
+    time = _time(members["time"])
+    return int(members["seq"]), 1, time, time, members["type"]
+
+
+def _time(value: Any) -> int:
+    """Epoch ms of an event; a fraction or an absurd value is cut to what the log can order by."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        return 0
+    return int(max(-_MAX_SAFE, min(_MAX_SAFE, value)))
+
+
+def _parts(line: bytes) -> tuple[list[_Part], Defect | None]:
+    """The whole records in ``line``, numbered without a gap, and what is wrong with the line."""
+    if not line.strip(b" \t\r"):
+        return [], Defect("blank-line", "an empty line")
+    text = line.decode("utf-8", "surrogateescape")
+    bad_utf8 = None
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        bad_utf8 = Defect("invalid-utf8", f"invalid UTF-8 {error.start} bytes into the line; read as U+FFFD")
+    part, end, problem = _record_at(text, 0)
+    if part is not None and not text[end:].strip(" \t\r"):
+        return [part], problem or bad_utf8
+    if part is None and problem is not None and end == len(text):
+        return [], problem
+    found = list(_records_within(text))
+    kept: list[_Part] = []
+    for candidate in found:
+        seq0, n, *_ = _part_view(candidate)
+        if kept:
+            last0, last_n, *_ = _part_view(kept[-1])
+            if seq0 != last0 + last_n:
+                break
+        kept.append(candidate)
+        del n
+    if kept:
+        return kept, Defect("two-records-on-one-line", _glued(found, len(kept)))
+    return [], problem or Defect("bad-json", "the line is not JSON")
+
+
+def _glued(found: list[_Part], kept: int) -> str:
+    seqs = ", ".join(str(_part_view(part)[0]) for part in found[:kept])
+    lost = f"; {len(found) - kept} more do not continue the numbering" if len(found) > kept else ""
+    return f"a broken record with whole ones behind it on the same line; kept: seq {seqs}{lost}"
+
+
+def _records_within(text: str) -> Iterator[_Part]:
+    """Whole usable records inside ``text``, left to right, the rubbish between them passed over."""
+    at = 0
+    while at < len(text):
+        part, end, _ = _record_at(text, at)
+        if part is not None:
+            yield part
+            at = end
+        else:
+            at += 1
+        at = text.find('{"', at)
+        if at < 0:
+            return
+
+
+_decode_value = json_text.exact_decoder.raw_decode
+
+
+def _record_at(text: str, at: int) -> tuple[_Part | None, int, Defect | None]:
+    """The usable record that begins at ``at``; the end of what was read; what is wrong.
+
+    Without a record the end is ``len(text)`` when the text is one JSON value that is no record, and the
+    place of the syntax error otherwise.
+    """
+    try:
+        members, spans, end = _members(text, at)
+    except ValueError:
+        return None, at, Defect("bad-json", "the line is not JSON")
+    if members is None:
+        rest = len(text) if not text[end:].strip(" \t\r") else end
+        return None, rest, Defect("bad-envelope", "the line is JSON, but not an object")
+    defect = _unusable(members)
+    if defect is not None:
+        rest = len(text) if not text[end:].strip(" \t\r") else end
+        return None, rest, defect
+    if members["type"] in chunk_rows.TAGS:
+        return _Part(members, spans), end, None
+    return _Part(members, spans), end, _odd_envelope(members)
+
+
+def _unusable(members: dict[str, Any]) -> Defect | None:
+    """Why the members give no fact, or None when they do."""
+    tag = members.get("type")
+    if not isinstance(tag, str):
+        return Defect("bad-envelope", "the event has no type")
+    if tag in chunk_rows.TAGS:
+        try:
+            chunk_rows.validate(members)
+        except chunk_rows.MalformedRow as error:
+            return Defect("bad-row", f"a malformed {tag} row: {error}")
+        return None
+    seq = members.get("seq")
+    if not is_safe_integer(seq) or seq < 0:
+        return Defect("bad-envelope", f"event {tag!r} has no usable seq")
+    if "time" not in members or "data" not in members:
+        return Defect("bad-envelope", f"event {tag!r} has no {'time' if 'time' not in members else 'data'}")
+    return None
+
+
+def _odd_envelope(members: dict[str, Any]) -> Defect | None:
+    """What is wrong with an event that can still be placed."""
+    if not is_safe_integer(members["time"]):
+        return Defect("bad-envelope", f"event {members['type']!r}: time is not an integer")
+    extra = sorted(set(members) - _MEMBERS)
+    if extra:
+        return Defect("bad-envelope", f"event {members['type']!r}: unexpected member {extra[0]!r}")
+    if "ignorable" in members and members["ignorable"] is not True:
+        return Defect("bad-envelope", f"event {members['type']!r}: ignorable is not true")
+    return None
+
+
+def _members(text: str, at: int) -> tuple[dict[str, Any] | None, dict[str, tuple[int, int]], int]:
+    """The members of the JSON object at ``at``, where each value lies, and the end of the object.
+
+    A value that is no object gives None. Raises ``ValueError`` for what is not JSON.
+    """
+    at = _skip_blanks(text, at)
+    if text[at : at + 1] != "{":
+        _, end = _decode_value(text, at)
+        return None, {}, end
+    members: dict[str, Any] = {}
+    spans: dict[str, tuple[int, int]] = {}
+    at = _skip_blanks(text, at + 1)
+    if text[at : at + 1] == "}":
+        return members, spans, at + 1
+    while True:
+        key, at = _decode_value(text, at)
+        at = _skip_blanks(text, at)
+        if not isinstance(key, str) or text[at : at + 1] != ":":
+            raise ValueError("not a member")
+        start = _skip_blanks(text, at + 1)
+        value, at = _decode_value(text, start)
+        members[key] = value
+        spans[key] = (start, at)
+        at = _skip_blanks(text, at)
+        mark = text[at : at + 1]
+        if mark == "}":
+            return members, spans, at + 1
+        if mark != ",":
+            raise ValueError("not an object")
+        at = _skip_blanks(text, at + 1)
+
+
+def _skip_blanks(text: str, at: int) -> int:
+    while text[at : at + 1] in (" ", "\t", "\n", "\r") and at < len(text):
+        at += 1
+    return at

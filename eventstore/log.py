@@ -1,0 +1,169 @@
+"""The contract of a log: what every backend promises.
+
+``MemoryLog`` (``memory.py``) is the smallest example; ``sql/`` is the one that keeps. One contract suite
+(``tests/eventstore/contract.py``) runs on all of them.
+
+Appends are atomic and durable when they return; seq is dense in a session and position in a store; ranges of
+seq are half-open; times are epoch milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from playhead.eventstore import json_text
+from playhead.eventstore.findings import Finding
+from playhead.eventstore.header import SessionHeader
+from playhead.eventstore.ids import Idem, Position, Seq, SessionId
+from playhead.eventstore.recorded import Recorded, Replace, SurfaceOp
+
+Clock = Callable[[], int]
+"""Gives the time as epoch milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvent:
+    """A fact to append. ``data`` is a JSON value or a typed event; without ``time_ms`` the store's clock tells."""
+
+    type: str
+    data: Any
+    time_ms: int | None = None
+    surface_op: SurfaceOp | None = None
+    source_seqs: Sequence[int] | None = None
+    ignorable: bool = False
+
+    def line(self, seq: int, time_ms: int) -> bytes:
+        """The log line of this event at ``seq``, without line end; ``time_ms`` where it has no time of its own.
+
+        Raises ``NotLosslessJson`` when the data would not come back as it is.
+        """
+        data = self.data.to_json() if hasattr(self.data, "to_json") else self.data
+        json_text.require_lossless(data)
+        event: dict[str, Any] = {
+            "type": self.type,
+            "seq": seq,
+            "time": time_ms if self.time_ms is None else self.time_ms,
+            "data": data,
+        }
+        if self.ignorable:
+            event["ignorable"] = True
+        if self.source_seqs is not None:
+            event["sourceEventSeqs"] = list(self.source_seqs)
+        if isinstance(self.surface_op, Replace):
+            event["surfaceOp"] = {"op": "replace", "start": self.surface_op.start, "end": self.surface_op.end}
+        elif self.surface_op is not None:
+            event["surfaceOp"] = self.surface_op
+        return json_text.dumps(event)
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Where an append landed: seqs ``from_seq`` to ``to_seq`` (half-open), the first at ``position``."""
+
+    from_seq: Seq
+    to_seq: Seq
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """What a store knows of a session without reading its log.
+
+    ``generation`` counts from 1 in the order in which differing logs of one id came; ``generations`` is how
+    many there are. ``lines`` counts stored lines without the header, ``events`` the facts in them. ``head`` is
+    the hash head (32 bytes). ``first_ms`` and ``last_ms`` are the lowest and highest time of a fact.
+    """
+
+    id: SessionId
+    generation: int
+    generations: int
+    dialect: str
+    header: SessionHeader
+    next_seq: Seq
+    lines: int
+    events: int
+    head: bytes
+    first_ms: int | None
+    last_ms: int | None
+    findings: tuple[Finding, ...] = ()
+
+
+class Session(Protocol):
+    """One session of a store."""
+
+    @property
+    def id(self) -> SessionId: ...
+
+    @property
+    def info(self) -> SessionInfo:
+        """The state as of now."""
+
+    @property
+    def next_seq(self) -> Seq: ...
+
+    def append(
+        self, events: Iterable[NewEvent], *, expected_seq: int | None = None, idem: Idem | str | None = None
+    ) -> Appended:
+        """Add ``events`` at the end, all or none; they are durable when this returns.
+
+        ``expected_seq`` must be the session's next seq, else ``WrongExpectedSeq``. A key ``idem`` that was
+        used before returns the earlier result when types and data are the same (times do not count), else
+        raises ``IdempotencyConflict``. An empty append is a ``UsageError``; an imported session raises
+        ``ReadOnlySession``; a value that JSON would change raises ``NotLosslessJson``.
+        """
+
+    def read(
+        self, from_seq: int = 0, to_seq: int | None = None, *, types: Iterable[str] | None = None
+    ) -> Iterator[Recorded]:
+        """Stored facts with ``from_seq <= seq < to_seq`` in order, of the given ``types`` or of all."""
+
+    def lines(self) -> Iterator[bytes]:
+        """The stored lines, verbatim, without line ends; the header is not among them."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Store(Protocol):
+    """Many sessions, one order."""
+
+    def create(self, header: SessionHeader, *, idem: Idem | str | None = None) -> Session:
+        """A new, empty session. The same key and header again give the same session; an id that is taken
+        raises ``SessionExists``."""
+
+    def session(self, id: str, *, generation: int | None = None) -> Session:
+        """The session of exactly this id; without ``generation`` the newest format, then the latest event.
+
+        Raises ``SessionNotFound``.
+        """
+
+    def sessions(
+        self,
+        *,
+        id_prefix: str | None = None,
+        cwd: str | None = None,
+        parent: str | None = None,
+        all_generations: bool = False,
+    ) -> list[SessionInfo]:
+        """The sessions that fit, newest ``created_ms`` first, then by id."""
+
+    def read_all(self, after: int = 0, *, limit: int | None = None) -> Iterator[Recorded]:
+        """Facts of all sessions with position greater than ``after``, in commit order, at most ``limit``."""
+
+    @property
+    def position(self) -> Position:
+        """The position of the last committed fact; 0 in an empty store."""
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...

@@ -1,0 +1,144 @@
+"""A fact as the log holds it: the envelope, and what the event says.
+
+``Recorded`` keeps the bytes of ``data`` as they were stored. Two views of them are built on first use:
+``json``, the plain JSON value, which always works; and ``data``, the typed event, which is ``Unknown`` for a
+type that nobody registered and ``Malformed`` for data that does not fit its type.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from playhead.eventstore import json_text
+from playhead.eventstore.ids import Position, Seq, SessionId
+
+if TYPE_CHECKING:
+    from playhead.eventstore.registry import Event
+
+_UNREAD: Any = object()
+
+
+class Replace(NamedTuple):
+    """Surface operation: the new event takes the place of the nodes ``start`` to ``end``, both inclusive.
+
+    They are seqs, and name a range of *surface positions*: ``start`` may be the higher number.
+    """
+
+    start: Seq
+    end: Seq
+
+
+SurfaceOp = Literal["append"] | Replace
+
+
+class Recorded:
+    """One fact of one session.
+
+    ``position`` is None where no store has placed the fact. ``time_ms`` is epoch milliseconds and may run
+    backwards. ``raw`` is the JSON text of ``data``, verbatim.
+    """
+
+    __slots__ = (
+        "_data",
+        "_json",
+        "ignorable",
+        "position",
+        "raw",
+        "seq",
+        "session",
+        "source_seqs",
+        "surface_op",
+        "time_ms",
+        "type",
+    )
+
+    def __init__(
+        self,
+        session: SessionId,
+        seq: Seq,
+        time_ms: int,
+        type: str,
+        raw: bytes,
+        surface_op: SurfaceOp | None = None,
+        source_seqs: tuple[Seq, ...] | None = None,
+        ignorable: bool = False,
+        position: Position | None = None,
+    ) -> None:
+        self.session = session
+        self.seq = seq
+        self.time_ms = time_ms
+        self.type = type
+        self.raw = raw
+        self.surface_op = surface_op
+        self.source_seqs = source_seqs
+        self.ignorable = ignorable
+        self.position = position
+        self._json: Any = _UNREAD
+        self._data: Any = _UNREAD
+
+    @property
+    def json(self) -> Any:
+        """``data`` as a plain JSON value. It is shared: do not change it."""
+        if self._json is _UNREAD:
+            self._json = json_text.parse(self.raw)
+        return self._json
+
+    @property
+    def data(self) -> Event:
+        """``data`` as a typed event; ``Unknown`` or ``Malformed`` where it cannot be one."""
+        if self._data is _UNREAD:
+            from playhead.eventstore.registry import event_types
+
+            self._data = event_types.decode(self.type, self.json)
+        return self._data  # type: ignore[no-any-return]
+
+    def with_json(self, value: Any, *, type: str | None = None) -> Recorded:
+        """The same fact with another ``data``, and another type where one is given: what an upcast yields."""
+        changed = Recorded(
+            self.session,
+            self.seq,
+            self.time_ms,
+            type or self.type,
+            json_text.dumps(value),
+            self.surface_op,
+            self.source_seqs,
+            self.ignorable,
+            self.position,
+        )
+        changed._json = value
+        return changed
+
+    def envelope(self) -> dict[str, Any]:
+        """The whole event as one JSON object, in the key order of the live writer."""
+        event: dict[str, Any] = {"type": self.type, "seq": self.seq, "time": self.time_ms, "data": self.json}
+        if self.ignorable:
+            event["ignorable"] = True
+        if self.source_seqs is not None:
+            event["sourceEventSeqs"] = list(self.source_seqs)
+        if isinstance(self.surface_op, Replace):
+            event["surfaceOp"] = {"op": "replace", "start": self.surface_op.start, "end": self.surface_op.end}
+        elif self.surface_op is not None:
+            event["surfaceOp"] = self.surface_op
+        return event
+
+    def _key(self) -> tuple[Any, ...]:
+        return (
+            self.session,
+            self.seq,
+            self.position,
+            self.time_ms,
+            self.type,
+            self.raw,
+            self.surface_op,
+            self.source_seqs,
+            self.ignorable,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Recorded) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        return f"<{self.session}@{self.seq} {self.type} {self.raw[:60]!r}>"

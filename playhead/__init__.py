@@ -1,0 +1,1 @@
+"""Playhead: an event-sourced store for AI-agent sessions, with replay tooling."""
