@@ -1,1 +1,85 @@
-"""Playhead: an event-sourced store for AI-agent sessions, with replay tooling."""
+"""Playhead: an event-sourced store for AI-agent sessions, with replay tooling.
+
+The names below are the public ones; ``open_store`` is where to begin.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
+
+from playhead.eventstore.dialect import Dialect, Native
+from playhead.eventstore.errors import (
+    CorruptLog,
+    IdempotencyConflict,
+    NotALog,
+    NotLosslessJson,
+    PlayheadError,
+    ReadOnlySession,
+    SessionExists,
+    SessionNotFound,
+    StoreOutdated,
+    StoreUnavailable,
+    UnknownEventType,
+    UsageError,
+    WrongExpectedSeq,
+)
+from playhead.eventstore.header import SessionHeader
+from playhead.eventstore.log import Appended, NewEvent, Session, SessionInfo, Store
+from playhead.eventstore.recorded import Recorded, Replace
+
+if TYPE_CHECKING:
+    from playhead.eventstore.sql import SqlStore
+
+DIALECT_GROUP = "playhead.dialects"
+"""Entry points of this group name further dialects: objects with the interface of ``Dialect``."""
+
+__all__ = [
+    "Appended",
+    "CorruptLog",
+    "Dialect",
+    "IdempotencyConflict",
+    "NewEvent",
+    "NotALog",
+    "NotLosslessJson",
+    "PlayheadError",
+    "ReadOnlySession",
+    "Recorded",
+    "Replace",
+    "Session",
+    "SessionExists",
+    "SessionHeader",
+    "SessionInfo",
+    "SessionNotFound",
+    "Store",
+    "StoreOutdated",
+    "StoreUnavailable",
+    "UnknownEventType",
+    "UsageError",
+    "WrongExpectedSeq",
+    "dialects",
+    "open_store",
+]
+
+
+@cache
+def dialects() -> dict[str, Dialect]:
+    """Every dialect by its name: the built-in ones, and those of installed packages."""
+    from playhead.adapters.dsh import DIALECTS
+
+    known: dict[str, Dialect] = {Native.name: Native(), **DIALECTS}
+    for entry in entry_points(group=DIALECT_GROUP):
+        added: Dialect = entry.load()
+        known[added.name] = added
+    return known
+
+
+def open_store(url: str, *, create: bool = True) -> SqlStore:
+    """The store at ``url``: ``sqlite:///FILE``, a file, ``sqlite://`` (in memory) or ``postgresql://...``.
+
+    A missing store is made; with ``create=False`` ``StoreUnavailable`` says so. Use it in ``with``.
+    """
+    from playhead.eventstore import sql
+
+    return sql.open_store(url, create=create)

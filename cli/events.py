@@ -1,0 +1,136 @@
+"""``playhead events``: what a session's log says, line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from shutil import get_terminal_size
+from typing import Annotated, Any
+
+import typer
+
+import playhead
+from playhead.cli import damage, output, place, units
+from playhead.cli.app import DONE, FOUND_A_PROBLEM, command
+from playhead.cli.safe_text import safe
+from playhead.cli.target import GenerationOption, SessionArgument, opened
+from playhead.eventstore import envelope, json_text
+from playhead.eventstore.dialect import upcast
+from playhead.eventstore.errors import CorruptLog, UsageError
+from playhead.eventstore.findings import damage as damaged
+from playhead.eventstore.log import Session, SessionInfo
+from playhead.eventstore.recorded import Recorded, Replace
+
+
+@command("events")
+def events(
+    session: SessionArgument,
+    type: Annotated[
+        list[str] | None, typer.Option(metavar="TYPE", help="Only this type; repeatable.")
+    ] = None,
+    from_seq: Annotated[int, typer.Option("--from", min=0, metavar="SEQ", help="The first seq.")] = 0,
+    to_seq: Annotated[
+        int | None, typer.Option("--to", min=0, metavar="SEQ", help="The seq to stop before.")
+    ] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="The stored lines, verbatim.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object per event and line.")] = False,
+    logical: Annotated[
+        bool, typer.Option("--logical", help="Events in the current vocabulary, whatever the log's format.")
+    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Show nothing of a damaged log.")] = False,
+    generation: GenerationOption = None,
+    store: place.StoreOption = None,
+) -> int:
+    """Show the events of a session: seq, time, type and the beginning of the data.
+
+    What is damaged is said first, on stderr; then all that could be read is shown, and the exit code is 1.
+    """
+    if raw and (json or logical):
+        raise UsageError("--raw shows stored lines as they are: leave out --json and --logical")
+    if to_seq is not None and to_seq < from_seq:
+        raise UsageError(f"--to {to_seq} lies before --from {from_seq}")
+    types = frozenset(type) if type else None
+    with opened(session, generation, store) as log:
+        info = log.info
+        if strict:
+            _refuse_damage(info)
+        broken = damage.tell(info.id, info.findings)
+        if raw:
+            for line in _lines(log, from_seq, to_seq, types):
+                output.data(line + b"\n")
+        elif logical:
+            _show(_logical(log, from_seq, to_seq, types), json)
+        else:
+            _show(log.read(from_seq, to_seq, types=types), json)
+    return FOUND_A_PROBLEM if broken else DONE
+
+
+def _refuse_damage(info: SessionInfo) -> None:
+    for first in damaged(info.findings):
+        raise CorruptLog(
+            info.id,
+            f"{damage.sentence(first)}; without --strict it shows what can be read",
+            seq=first.seq,
+            line=first.line,
+            byte=first.byte,
+            kind=first.kind,
+        )
+
+
+def _lines(log: Session, from_seq: int, to_seq: int | None, types: frozenset[str] | None) -> Iterator[bytes]:
+    """The stored lines with a fact in the range; without any filter those that stand for no fact as well."""
+    everything = from_seq == 0 and to_seq is None and types is None
+    for line in log.lines():
+        if not everything:
+            view = envelope.view(line)
+            in_range = view.seq0 + view.n > from_seq and (to_seq is None or view.seq0 < to_seq)
+            if view.n == 0 or not in_range or (types is not None and view.type not in types):
+                continue
+        yield line
+
+
+def _logical(
+    log: Session, from_seq: int, to_seq: int | None, types: frozenset[str] | None
+) -> Iterator[Recorded]:
+    """The logical events in the range. A dialect may have a state, so the log is read from its start."""
+    info = log.info
+    dialect = playhead.dialects()[info.dialect]
+    for event in upcast(dialect, info.header, log.read()):
+        in_range = event.seq >= from_seq and (to_seq is None or event.seq < to_seq)
+        if in_range and (types is None or event.type in types):
+            yield event
+
+
+def _show(facts: Iterable[Recorded], json: bool) -> None:
+    if json:
+        for fact in facts:
+            output.data(as_json(fact) + b"\n")
+        return
+    terminal = output.on_terminal()
+    room = get_terminal_size().columns - _PREFIX if terminal else None
+    for fact in facts:
+        time = units.when(fact.time_ms, precise=True)
+        data = safe(fact.raw.decode("utf-8", "replace"), None if room is None else max(room, 20))
+        if terminal:
+            output.line(f"{fact.seq:>8}  {time:<23}  {safe(fact.type):<26}  {data}")
+        else:
+            output.line(f"{fact.seq}\t{time}\t{safe(fact.type)}\t{data}")
+
+
+_PREFIX = 8 + 2 + 23 + 2 + 26 + 2
+
+
+def as_json(fact: Recorded) -> bytes:
+    """The fact as one JSON object on one line; ``data`` is its stored text, so that no number changes."""
+    members: dict[str, Any] = {"seq": fact.seq, "time": fact.time_ms, "type": fact.type}
+    if fact.position is not None:
+        members["position"] = fact.position
+    if fact.ignorable:
+        members["ignorable"] = True
+    if fact.source_seqs is not None:
+        members["sourceEventSeqs"] = list(fact.source_seqs)
+    if isinstance(fact.surface_op, Replace):
+        members["surfaceOp"] = {"op": "replace", "start": fact.surface_op.start, "end": fact.surface_op.end}
+    elif fact.surface_op is not None:
+        members["surfaceOp"] = fact.surface_op
+    data = fact.raw.decode("utf-8", "replace").encode()
+    return json_text.dumps(members)[:-1] + b',"data":' + data + b"}"

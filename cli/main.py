@@ -1,0 +1,45 @@
+"""The way in: finds the commands in this folder and runs one."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from io import TextIOWrapper
+from pkgutil import iter_modules
+from typing import NoReturn
+
+import playhead.cli
+from playhead.cli.app import READER_GONE, STOPPED, app
+from playhead.cli.output import silence_stdout
+
+
+def load_commands() -> None:
+    """Import every module of this folder; those that hold a command register it."""
+    for module in iter_modules(playhead.cli.__path__):
+        import_module(f"playhead.cli.{module.name}")
+
+
+def main() -> NoReturn:
+    """Run the command that ``sys.argv`` names, and end the process with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    code: int | str | None
+    try:
+        load_commands()
+        app(prog_name="playhead")
+        code = 0
+    except SystemExit as end:
+        code = end.code
+    except KeyboardInterrupt:
+        code = STOPPED
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        silence_stdout()
+        code = READER_GONE
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

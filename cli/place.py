@@ -1,0 +1,48 @@
+"""Where the store is, and opening it.
+
+In this order: ``--store`` behind the command, ``--store`` before it, ``PLAYHEAD_STORE``, and the SQLite file
+``playhead/playhead.sqlite`` in the data folder (``XDG_DATA_HOME``, else ``~/.local/share``).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from playhead.eventstore.sql import SqlStore
+
+chosen: str | None = None
+"""What ``playhead --store URL COMMAND`` chose; set afresh by every invocation."""
+
+StoreOption = Annotated[
+    str | None, typer.Option("--store", metavar="URL", help="The store, if not the usual one.")
+]
+"""Every command that opens a store takes this option, so that it may stand behind the command as well."""
+
+
+def data_folder() -> Path:
+    """The folder that holds the default store. A relative ``XDG_DATA_HOME`` does not count."""
+    base = os.environ.get("XDG_DATA_HOME", "")
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".local" / "share") / "playhead"
+
+
+def store_url(given: str | None = None) -> str:
+    """The address of the store to use."""
+    return given or chosen or os.environ.get("PLAYHEAD_STORE") or str(data_folder() / "playhead.sqlite")
+
+
+def open_store(given: str | None = None, *, create: bool = False) -> SqlStore:
+    """The store, opened. Only with ``create`` a missing one is made, and the default folder with it.
+
+    Raises ``StoreUnavailable``, which says which command makes or upgrades a store.
+    """
+    import playhead
+
+    url = store_url(given)
+    if create and url == str(data_folder() / "playhead.sqlite"):
+        data_folder().mkdir(parents=True, exist_ok=True)
+    return playhead.open_store(url, create=create)

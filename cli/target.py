@@ -1,0 +1,84 @@
+"""The SESSION argument: an exact id, a unique prefix of one, or a log file that needs no store.
+
+A path ends in ``.jsonl`` or ``.jsonl.zstd``, or starts with ``/``, ``./`` or ``../``. Such a file is read
+into a store in memory that ends with the command. Where there is no such file, it may still be an id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from playhead.cli import place
+from playhead.eventstore.errors import NotALog, SessionNotFound, UsageError
+from playhead.eventstore.log import Session
+
+if TYPE_CHECKING:
+    from playhead.eventstore.sql import SqlStore
+
+SessionArgument = Annotated[
+    str, typer.Argument(metavar="SESSION", help="A session id, the beginning of one, or a log file.")
+]
+GenerationOption = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Of several differing logs of one id, the Nth that was imported."),
+]
+
+
+def looks_like_path(session: str) -> bool:
+    """True for what a SESSION argument takes as the path of a log file."""
+    return session.endswith((".jsonl", ".jsonl.zstd")) or session.startswith(("/", "./", "../"))
+
+
+@contextmanager
+def opened(session: str, generation: int | None = None, store: str | None = None) -> Iterator[Session]:
+    """The session that a SESSION argument means, open as long as the context lasts.
+
+    Raises ``SessionNotFound`` with the ids that would fit, ``StoreUnavailable``, or what is wrong with it.
+    """
+    if looks_like_path(session) and Path(session).exists():
+        with _store_of_file(session) as held:
+            yield _only_session(held, session, generation)
+        return
+    with place.open_store(store) as held:
+        yield find(held, session, generation)
+
+
+def find(store: SqlStore, session: str, generation: int | None) -> Session:
+    """The session of exactly this id, else the only one whose id begins with it."""
+    try:
+        return store.session(session, generation=generation)
+    except SessionNotFound:
+        fitting = sorted({info.id for info in store.sessions(id_prefix=session)}) if session else []
+        if not fitting and looks_like_path(session):
+            raise UsageError(f"{session}: no such file, and no session of that id") from None
+        if len(fitting) != 1:
+            raise SessionNotFound(session, tuple(fitting)) from None
+        return store.session(fitting[0], generation=generation)
+
+
+@contextmanager
+def _store_of_file(path: str) -> Iterator[SqlStore]:
+    from playhead.adapters.dsh.importer import import_paths
+
+    import playhead
+
+    with playhead.open_store("sqlite://", create=True) as store:
+        report = import_paths(store, [path])
+        if report.refused:
+            refusal = report.refused[0].finding
+            raise NotALog(refusal.kind, f"{path}: {refusal.message}", line=refusal.line or 1)
+        yield store
+
+
+def _only_session(store: SqlStore, path: str, generation: int | None) -> Session:
+    ids = sorted({info.id for info in store.sessions()})
+    if not ids:
+        raise NotALog("no-session", f"{path}: no session log in it")
+    if len(ids) > 1:
+        raise UsageError(f"{path} holds {len(ids)} sessions; import it, then name one by its id")
+    return store.session(ids[0], generation=generation)
