@@ -39,7 +39,6 @@ def as_json(finding: Finding) -> dict[str, Any]:
     """The finding as a JSON object; what is not known is left out."""
     members = {
         "kind": finding.kind,
-        "severity": finding.severity,
         "message": finding.message,
         "line": finding.line,
         "byte": finding.byte,

@@ -8,16 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-import playhead
 from playhead.cli import damage, output, place, units
 from playhead.cli.app import DONE, FOUND_A_PROBLEM, command
 from playhead.cli.safe_text import safe
 from playhead.cli.target import GenerationOption, SessionArgument, opened
 from playhead.eventstore import envelope, json_text
-from playhead.eventstore.dialect import upcast
-from playhead.eventstore.errors import CorruptLog, UsageError
+from playhead.eventstore.errors import UsageError
 from playhead.eventstore.findings import damage as damaged
-from playhead.eventstore.log import Session, SessionInfo
+from playhead.eventstore.log import Session
 from playhead.eventstore.recorded import Recorded, Replace
 
 
@@ -49,31 +47,21 @@ def events(
     if to_seq is not None and to_seq < from_seq:
         raise UsageError(f"--to {to_seq} lies before --from {from_seq}")
     types = frozenset(type) if type else None
-    with opened(session, generation, store) as log:
-        info = log.info
+    with opened(session, generation, store) as (_, log):
         if strict:
-            _refuse_damage(info)
+            log.require_sound()
+        info = log.info
         broken = damage.tell(info.id, info.findings)
+        if broken and json:
+            output.json_line({"damaged": [damage.as_json(finding) for finding in damaged(info.findings)]})
         if raw:
             for line in _lines(log, from_seq, to_seq, types):
                 output.data(line + b"\n")
         elif logical:
-            _show(_logical(log, from_seq, to_seq, types), json)
+            _show((e for e in log.events(from_seq, to_seq) if types is None or e.type in types), json)
         else:
             _show(log.read(from_seq, to_seq, types=types), json)
     return FOUND_A_PROBLEM if broken else DONE
-
-
-def _refuse_damage(info: SessionInfo) -> None:
-    for first in damaged(info.findings):
-        raise CorruptLog(
-            info.id,
-            f"{damage.sentence(first)}; without --strict it shows what can be read",
-            seq=first.seq,
-            line=first.line,
-            byte=first.byte,
-            kind=first.kind,
-        )
 
 
 def _lines(log: Session, from_seq: int, to_seq: int | None, types: frozenset[str] | None) -> Iterator[bytes]:
@@ -86,18 +74,6 @@ def _lines(log: Session, from_seq: int, to_seq: int | None, types: frozenset[str
             if view.n == 0 or not in_range or (types is not None and view.type not in types):
                 continue
         yield line
-
-
-def _logical(
-    log: Session, from_seq: int, to_seq: int | None, types: frozenset[str] | None
-) -> Iterator[Recorded]:
-    """The logical events in the range. A dialect may have a state, so the log is read from its start."""
-    info = log.info
-    dialect = playhead.dialects()[info.dialect]
-    for event in upcast(dialect, info.header, log.read()):
-        in_range = event.seq >= from_seq and (to_seq is None or event.seq < to_seq)
-        if in_range and (types is None or event.type in types):
-            yield event
 
 
 def _show(facts: Iterable[Recorded], json: bool) -> None:

@@ -36,13 +36,10 @@ def store_url(given: str | None = None) -> str:
 
 
 def open_store(given: str | None = None, *, create: bool = False) -> SqlStore:
-    """The store, opened. Only with ``create`` a missing one is made, and the default folder with it.
+    """The store, opened. Only with ``create`` a missing one is made, and its folder with it.
 
     Raises ``StoreUnavailable``, which says which command makes or upgrades a store.
     """
     import playhead
 
-    url = store_url(given)
-    if create and url == str(data_folder() / "playhead.sqlite"):
-        data_folder().mkdir(parents=True, exist_ok=True)
-    return playhead.open_store(url, create=create)
+    return playhead.open_store(store_url(given), create=create)

@@ -106,5 +106,6 @@ def _as_json(info: SessionInfo) -> dict[str, Any]:
         "delegationDepth": header.delegation_depth,
         "agentPreset": header.agent_preset,
         "head": info.head.hex(),
-        "findings": [damage.as_json(finding) for finding in info.findings],
+        "damaged": [damage.as_json(finding) for finding in info.findings if finding.severity == "damage"],
+        "notes": [damage.as_json(finding) for finding in info.findings if finding.severity == "note"],
     }

@@ -15,10 +15,10 @@ import typer
 
 from playhead.cli import place
 from playhead.eventstore.errors import NotALog, SessionNotFound, UsageError
-from playhead.eventstore.log import Session
 
 if TYPE_CHECKING:
     from playhead.eventstore.sql import SqlStore
+    from playhead.eventstore.sql.sql_session import SqlSession
 
 SessionArgument = Annotated[
     str, typer.Argument(metavar="SESSION", help="A session id, the beginning of one, or a log file.")
@@ -35,30 +35,25 @@ def looks_like_path(session: str) -> bool:
 
 
 @contextmanager
-def opened(session: str, generation: int | None = None, store: str | None = None) -> Iterator[Session]:
-    """The session that a SESSION argument means, open as long as the context lasts.
+def opened(
+    session: str, generation: int | None = None, store: str | None = None
+) -> Iterator[tuple[SqlStore, SqlSession]]:
+    """The session that a SESSION argument means and its store, open as long as the context lasts.
 
     Raises ``SessionNotFound`` with the ids that would fit, ``StoreUnavailable``, or what is wrong with it.
     """
     if looks_like_path(session) and Path(session).exists():
         with _store_of_file(session) as held:
-            yield _only_session(held, session, generation)
+            yield held, _only_session(held, session, generation)
         return
     with place.open_store(store) as held:
-        yield find(held, session, generation)
-
-
-def find(store: SqlStore, session: str, generation: int | None) -> Session:
-    """The session of exactly this id, else the only one whose id begins with it."""
-    try:
-        return store.session(session, generation=generation)
-    except SessionNotFound:
-        fitting = sorted({info.id for info in store.sessions(id_prefix=session)}) if session else []
-        if not fitting and looks_like_path(session):
-            raise UsageError(f"{session}: no such file, and no session of that id") from None
-        if len(fitting) != 1:
-            raise SessionNotFound(session, tuple(fitting)) from None
-        return store.session(fitting[0], generation=generation)
+        try:
+            found = held.find(session, generation=generation)
+        except SessionNotFound as error:
+            if looks_like_path(session) and not error.candidates:
+                raise UsageError(f"{session}: no such file, and no session of that id") from None
+            raise
+        yield held, found
 
 
 @contextmanager
@@ -75,7 +70,7 @@ def _store_of_file(path: str) -> Iterator[SqlStore]:
         yield store
 
 
-def _only_session(store: SqlStore, path: str, generation: int | None) -> Session:
+def _only_session(store: SqlStore, path: str, generation: int | None) -> SqlSession:
     ids = sorted({info.id for info in store.sessions()})
     if not ids:
         raise NotALog("no-session", f"{path}: no session log in it")

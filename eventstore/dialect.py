@@ -5,7 +5,7 @@ It is a pure upcast: no clock, no new ids, stored numbers kept. State is plain d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from playhead.eventstore.header import SessionHeader
@@ -39,11 +39,3 @@ class Native:
 
     def step(self, state: None, fact: Recorded) -> tuple[None, Sequence[Recorded]]:
         return state, (fact,)
-
-
-def upcast(dialect: Dialect, header: SessionHeader, facts: Iterable[Recorded]) -> Iterator[Recorded]:
-    """The logical events of a log, given its stored facts from the first on."""
-    state = dialect.initial(header)
-    for fact in facts:
-        state, events = dialect.step(state, fact)
-        yield from events

@@ -9,7 +9,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
-from playhead.eventstore.dialect import Dialect, Native
+from playhead.eventstore.dialect import Dialect
 from playhead.eventstore.errors import (
     CorruptLog,
     IdempotencyConflict,
@@ -65,10 +65,10 @@ __all__ = [
 
 @cache
 def dialects() -> dict[str, Dialect]:
-    """Every dialect by its name: the built-in ones, and those of installed packages."""
+    """The dialects of imported logs by name: the built-in ones, and those of installed packages."""
     from playhead.adapters.dsh import DIALECTS
 
-    known: dict[str, Dialect] = {Native.name: Native(), **DIALECTS}
+    known = dict(DIALECTS)
     for entry in entry_points(group=DIALECT_GROUP):
         added: Dialect = entry.load()
         known[added.name] = added
@@ -82,4 +82,4 @@ def open_store(url: str, *, create: bool = True) -> SqlStore:
     """
     from playhead.eventstore import sql
 
-    return sql.open_store(url, create=create)
+    return sql.open_store(url, create=create, dialects=dialects().values())

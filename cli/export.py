@@ -1,0 +1,118 @@
+"""``playhead export``: what was imported, bit for bit."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from playhead.cli import output, place, units
+from playhead.cli.app import DONE, FOUND_A_PROBLEM, command, explain
+from playhead.cli.new_file import new_file, new_file_below
+from playhead.cli.progress import bar
+from playhead.cli.safe_text import safe
+from playhead.cli.target import GenerationOption, opened
+from playhead.eventstore.errors import PlayheadError, UsageError
+
+if TYPE_CHECKING:
+    from playhead.eventstore.sql.artifacts import StoredFile
+
+
+@command("export")
+def export(
+    session: Annotated[
+        str | None,
+        typer.Argument(metavar="[SESSION]", help="A session id, the beginning of one, or a log file."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="PATH", help="The file to write; with --all the folder."),
+    ] = None,
+    all: Annotated[bool, typer.Option("--all", help="Every imported file, under its relative path.")] = False,
+    versions: Annotated[
+        bool, typer.Option("--versions", help="With --all: earlier versions too, as NAME.~1~, NAME.~2~ ...")
+    ] = False,
+    decoded: Annotated[
+        bool, typer.Option("--decoded", help="The plain lines, whatever the file was.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    generation: GenerationOption = None,
+    store: place.StoreOption = None,
+) -> int:
+    """Write the original file of a session, or all imported files.
+
+    Without -o the bytes go to stdout. Nothing is written outside the folder that you name, through a symbolic
+    link in it, or over a file that is there. Exits 1 when a file could not be given back as it was.
+    """
+    if all:
+        if session is not None or decoded or generation is not None:
+            raise UsageError("--all takes no SESSION, no --decoded and no --generation")
+        if out is None:
+            raise UsageError("--all needs -o FOLDER")
+        return _export_all(out, versions, force, store)
+    if session is None:
+        raise UsageError("name a SESSION, or give --all -o FOLDER")
+    if versions:
+        raise UsageError("--versions goes with --all; for one session there is --generation")
+    with opened(session, generation, store) as (held, log):
+        if out is None or str(out) == "-":
+            rebuilt = held.export(log, sys.stdout.buffer, decoded=decoded)
+        else:
+            with new_file(out, force=force) as file:
+                rebuilt = held.export(log, file, decoded=decoded)
+    if not rebuilt.same:
+        output.note(f"{safe(session)}: {rebuilt.reason}")
+    return DONE if rebuilt.same else FOUND_A_PROBLEM
+
+
+def _export_all(folder: Path, versions: bool, force: bool, store: str | None) -> int:
+    with place.open_store(store) as held:
+        files = held.files()
+        wanted = destinations(files, versions)
+        if not folder.is_dir():
+            folder.mkdir(parents=True)
+        written = problems = 0
+        with bar("exporting", len(wanted)) as advance:
+            for parts, file in wanted.items():
+                shown = safe(str(Path(*parts)))
+                try:
+                    with new_file_below(folder, parts, force=force) as out:
+                        rebuilt = held.export_file(file, out)
+                    written += 1
+                    if not rebuilt.same:
+                        problems += 1
+                        output.note(f"{shown}: {rebuilt.reason}")
+                except (PlayheadError, OSError) as error:
+                    problems += 1
+                    output.note(f"{shown}: not written: {explain(error)}")
+                advance(1)
+    earlier = 0 if versions else sum(1 for file in files if not file.newest)
+    hint = (
+        f"; {units.count(earlier, 'earlier version')} left out, --versions writes them too" if earlier else ""
+    )
+    output.note(f"{units.count(written, 'file')} written to {safe(str(folder))}{hint}")
+    return FOUND_A_PROBLEM if problems else DONE
+
+
+def destinations(files: list[StoredFile], versions: bool = False) -> dict[tuple[str, ...], StoredFile]:
+    """Where each file goes, as the parts of a relative path.
+
+    That is its path below the folder that was imported; where several folders were, below the deepest folder
+    that holds them all. One file that was imported by way of two folders goes to one place, the newest import
+    counts. With ``versions`` the Nth earlier version of a file is NAME.~N~.
+    """
+    roots = sorted({file.root for file in files})
+    base = os.path.commonpath(roots) if roots else ""
+    found: dict[tuple[str, ...], StoredFile] = {}
+    for file in sorted(files, key=lambda file: file.id):
+        if not file.newest and not versions:
+            continue
+        below = os.path.relpath(file.root, base)
+        parts = [*([] if below == "." else below.split("/")), *file.path.split("/")]
+        if not file.newest:
+            parts[-1] += f".~{file.version}~"
+        found[tuple(parts)] = file
+    return found

@@ -1,0 +1,94 @@
+"""Writing files where the user said, and nowhere else.
+
+A file appears under its name only when it is whole. Nothing that exists is written over unless asked for, and
+no symbolic link below the target folder is followed: its parts are opened one by one, relative to each other.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from playhead.eventstore.errors import UsageError
+
+
+@contextmanager
+def new_file(path: Path, *, force: bool) -> Iterator[BinaryIO]:
+    """A file to write that becomes ``path`` when the context ends well, and leaves nothing when it does not.
+
+    Raises ``UsageError`` when ``path`` is there and may not be replaced, ``OSError`` for a missing folder.
+    """
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with _new_in(folder, path.name, str(path), force) as file:
+            yield file
+    finally:
+        os.close(folder)
+
+
+@contextmanager
+def new_file_below(root: Path, parts: Sequence[str], *, force: bool) -> Iterator[BinaryIO]:
+    """As ``new_file``, for the file at ``parts`` below the folder ``root``; folders on the way are made.
+
+    Raises ``UsageError`` also for parts that would lead out of ``root`` or through a link.
+    """
+    shown = str(root.joinpath(*parts))
+    if not parts or any(part in ("", ".", "..") or "/" in part or "\0" in part for part in parts):
+        raise UsageError(f"{'/'.join(parts)!r} is no place below {root}")
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in parts[:-1]:
+            folder = _enter(folder, part, shown)
+        with _new_in(folder, parts[-1], shown, force) as file:
+            yield file
+    finally:
+        os.close(folder)
+
+
+def _enter(folder: int, part: str, shown: str) -> int:
+    """The folder ``part`` in ``folder``, made if missing; ``folder`` is closed when this returns."""
+    with suppress(FileExistsError):
+        os.mkdir(part, dir_fd=folder)
+    try:
+        inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+    except OSError as error:
+        raise UsageError(f"{shown}: {part} is in the way, and is no folder: {error.strerror}") from error
+    os.close(folder)
+    return inner
+
+
+@contextmanager
+def _new_in(folder: int, name: str, shown: str, force: bool) -> Iterator[BinaryIO]:
+    partial = f".playhead-{secrets.token_hex(8)}.partial"
+    handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        if not force:
+            _claim(folder, partial, name)
+        os.replace(partial, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except FileExistsError:
+        raise UsageError(f"{shown} is there already; --force replaces it") from None
+    except IsADirectoryError:
+        raise UsageError(f"{shown} is a folder") from None
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(partial, dir_fd=folder)
+
+
+def _claim(folder: int, partial: str, name: str) -> None:
+    """Make ``name`` a second name of ``partial``; where there are no links, an empty file that keeps the place.
+
+    Raises ``FileExistsError`` when the name is taken, by a broken link as well.
+    """
+    try:
+        os.link(partial, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):
+            raise
+        os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder))
