@@ -82,7 +82,7 @@ def _new_in(folder: int, name: str, shown: str, force: bool) -> Iterator[BinaryI
 
 
 def _claim(folder: int, partial: str, name: str) -> None:
-    """Make ``name`` a second name of ``partial``; where there are no links, an empty file that keeps the place.
+    """Make ``name`` a second name of ``partial``; where there are no links, an empty file.
 
     Raises ``FileExistsError`` when the name is taken, by a broken link as well.
     """

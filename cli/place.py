@@ -7,6 +7,7 @@ In this order: ``--store`` behind the command, ``--store`` before it, ``PLAYHEAD
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,6 +34,11 @@ def data_folder() -> Path:
 def store_url(given: str | None = None) -> str:
     """The address of the store to use."""
     return given or chosen or os.environ.get("PLAYHEAD_STORE") or str(data_folder() / "playhead.sqlite")
+
+
+def shown(url: str) -> str:
+    """``url`` as it may be printed: without a password."""
+    return re.sub(r"(://[^/@]*?):[^/@]*@", r"\1:***@", url)
 
 
 def open_store(given: str | None = None, *, create: bool = False) -> SqlStore:

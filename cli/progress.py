@@ -22,7 +22,7 @@ Advance = Callable[[int], None]
 
 @contextmanager
 def bar(label: str, total: int | None, *, of_bytes: bool = False) -> Iterator[Advance]:
-    """A bar from 0 to ``total`` (None: unknown) that vanishes at the end; nothing unless stderr is a terminal."""
+    """A bar from 0 to ``total`` (None: unknown), gone at the end. Without a terminal there is none."""
     if not sys.stderr.isatty():
         yield lambda _step: None
         return

@@ -32,9 +32,13 @@ def test_a_file_is_there_when_the_context_ended_well(tmp_path: Path) -> None:
 
 
 def test_a_failure_half_way_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError), new_file(tmp_path / "out", force=True) as file:
-        file.write(b"half")
-        raise RuntimeError
+    def fail_half_way() -> None:
+        with new_file(tmp_path / "out", force=True) as file:
+            file.write(b"half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail_half_way()
     assert everything(tmp_path) == {}
 
 

@@ -33,3 +33,16 @@ def test_nearer_settings_win(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(place, "chosen", "sqlite:///before-the-command")
     assert place.store_url() == "sqlite:///before-the-command"
     assert place.store_url("sqlite:///behind-it") == "sqlite:///behind-it"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://me:secret@host/db", "postgresql://me:***@host/db"),
+        ("postgresql://me:sec:ret@host:5432/db", "postgresql://me:***@host:5432/db"),
+        ("postgresql://me@host:5432/db", "postgresql://me@host:5432/db"),
+        ("sqlite:////a/b.sqlite", "sqlite:////a/b.sqlite"),
+    ],
+)
+def test_a_password_is_never_shown(url: str, shown: str) -> None:
+    assert place.shown(url) == shown
