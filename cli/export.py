@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from playhead.adapters.dsh.importer import STDIN
 from playhead.cli import output, place, units
 from playhead.cli.app import DONE, FOUND_A_PROBLEM, command, explain
 from playhead.cli.new_file import new_file, new_file_below
@@ -76,7 +77,7 @@ def _export_all(folder: Path, versions: bool, force: bool, store: str | None) ->
             folder.mkdir(parents=True)
         written = problems = 0
         with bar("exporting", len(wanted)) as advance:
-            for parts, file in wanted.items():
+            for number, (parts, file) in enumerate(wanted.items(), 1):
                 shown = safe(str(Path(*parts)))
                 try:
                     with new_file_below(folder, parts, force=force) as out:
@@ -88,7 +89,7 @@ def _export_all(folder: Path, versions: bool, force: bool, store: str | None) ->
                 except (PlayheadError, OSError) as error:
                     problems += 1
                     output.note(f"{shown}: not written: {explain(error)}")
-                advance(1)
+                advance(number)
     earlier = 0 if versions else sum(1 for file in files if not file.newest)
     hint = (
         f"; {units.count(earlier, 'earlier version')} left out, --versions writes them too" if earlier else ""
@@ -102,15 +103,16 @@ def destinations(files: list[StoredFile], versions: bool = False) -> dict[tuple[
 
     That is its path below the folder that was imported; where several folders were, below the deepest folder
     that holds them all. One file that was imported by way of two folders goes to one place, the newest import
-    counts. With ``versions`` the Nth earlier version of a file is NAME.~N~.
+    counts. What came from standard input goes to the folder ``stdin``. With ``versions`` the Nth earlier
+    version of a file is NAME.~N~.
     """
-    roots = sorted({file.root for file in files})
+    roots = {file.root for file in files if file.root != STDIN}
     base = os.path.commonpath(roots) if roots else ""
     found: dict[tuple[str, ...], StoredFile] = {}
     for file in sorted(files, key=lambda file: file.id):
         if not file.newest and not versions:
             continue
-        below = os.path.relpath(file.root, base)
+        below = "stdin" if file.root == STDIN else os.path.relpath(file.root, base)
         parts = [*([] if below == "." else below.split("/")), *file.path.split("/")]
         if not file.newest:
             parts[-1] += f".~{file.version}~"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import Any, BinaryIO
 
 from playhead.eventstore import json_text
 
@@ -20,8 +20,13 @@ def line(text: str) -> None:
 
 
 def json_line(value: Any) -> None:
-    """Write one JSON value as one line to stdout: standard JSON in UTF-8, lone surrogates as escapes."""
-    data(json_text.dumps(value) + b"\n")
+    """Write one JSON value as one line to stdout."""
+    write_json(sys.stdout.buffer, value)
+
+
+def write_json(file: BinaryIO, value: Any) -> None:
+    """Write one JSON value as one line: standard JSON in UTF-8, lone surrogates as escapes."""
+    file.write(json_text.dumps(value) + b"\n")
 
 
 def note(text: str) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from rich.console import Console
 from rich.progress import (
@@ -16,19 +17,25 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-Advance = Callable[[int], None]
-"""Takes by how much the work went on."""
+
+class Advance(Protocol):
+    """Takes how far the work is; ``total`` and ``label`` where they changed."""
+
+    def __call__(self, done: int, total: int | None = None, label: str | None = None, /) -> None: ...
 
 
 @contextmanager
 def bar(label: str, total: int | None, *, of_bytes: bool = False) -> Iterator[Advance]:
     """A bar from 0 to ``total`` (None: unknown), gone at the end. Without a terminal there is none."""
     if not sys.stderr.isatty():
-        yield lambda _step: None
+        yield lambda _done, _total=None, _label=None: None
         return
-    done = DownloadColumn() if of_bytes else MofNCompleteColumn()
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), done, TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
+    count = DownloadColumn() if of_bytes else MofNCompleteColumn()
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), count, TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(label, total=total)
-        yield lambda step: progress.update(task, advance=step)
+
+        def advance(done: int, total: int | None = None, label: str | None = None, /) -> None:
+            progress.update(task, completed=done, total=total, description=label)
+
+        yield advance

@@ -58,13 +58,12 @@ def opened(
 
 @contextmanager
 def _store_of_file(path: str) -> Iterator[SqlStore]:
-    from playhead.adapters.dsh.importer import import_paths
-
     import playhead
+    from playhead.adapters.dsh.importer import import_paths
 
     with playhead.open_store("sqlite://", create=True) as store:
         report = import_paths(store, [path])
-        if report.refused:
+        if report.refused and not report.sessions:
             refusal = report.refused[0].finding
             raise NotALog(refusal.kind, f"{path}: {refusal.message}", line=refusal.line or 1)
         yield store

@@ -1,0 +1,166 @@
+"""``playhead verify``: is every stored byte what was stored?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from playhead.cli import damage, output, place, units
+from playhead.cli.app import DONE, FOUND_A_PROBLEM, command
+from playhead.cli.new_file import new_file
+from playhead.cli.progress import bar
+from playhead.cli.safe_text import safe
+from playhead.cli.target import GenerationOption, opened
+from playhead.eventstore import json_text
+from playhead.eventstore.errors import UsageError
+from playhead.eventstore.findings import damage as damaged
+from playhead.eventstore.log import SessionInfo
+
+if TYPE_CHECKING:
+    from playhead.eventstore.sql import SqlStore
+    from playhead.eventstore.sql.verifying import Head, Problem
+
+
+@command("verify")
+def verify(
+    session: Annotated[
+        str | None, typer.Argument(metavar="[SESSION]", help="One session or log file; without it the store.")
+    ] = None,
+    heads: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Compare with heads that were written before.")
+    ] = None,
+    write_heads: Annotated[
+        Path | None,
+        typer.Option("--write-heads", metavar="FILE", help="Write the heads, unless something is wrong."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    generation: GenerationOption = None,
+    store: place.StoreOption = None,
+) -> int:
+    """Check hashes, numbering, positions and files against what was stored.
+
+    A forgery that is consistent in itself shows only against heads kept elsewhere: write them with
+    --write-heads, keep the file in another place, compare with --heads. Exits 1 when the store is not what it
+    was (errors), or when a log was damaged before it came here. Warnings, rules of the format that a log
+    breaks, change nothing.
+    """
+    if session is None:
+        if generation is not None:
+            raise UsageError("--generation goes with a SESSION")
+        with place.open_store(store) as held:
+            return _verify(held, held.sessions(all_generations=True), None, heads, write_heads, json)
+    with opened(session, generation, store) as (held, log):
+        return _verify(held, [log.info], log.row_id, heads, write_heads, json)
+
+
+def _verify(
+    store: SqlStore,
+    infos: list[SessionInfo],
+    row_id: int | None,
+    heads: Path | None,
+    write_heads: Path | None,
+    json: bool,
+) -> int:
+    from playhead.eventstore.sql import verifying
+
+    kept = [] if heads is None else read_heads(heads)
+    if row_id is not None:
+        wanted = {(info.id, info.generation) for info in infos}
+        kept = [head for head in kept if (head.id, head.generation) in wanted]
+    with bar("verifying", None):
+        problems = [*verifying.verify(store.database, row_id), *verifying.compare_heads(store.database, kept)]
+    errors = [problem for problem in problems if problem.severity == "error"]
+    broken = [info for info in infos if damaged(info.findings)]
+    if json:
+        output.json_line(
+            {
+                "sessions": len(infos),
+                "errors": [_as_json(problem) for problem in errors],
+                "warnings": [_as_json(problem) for problem in problems if problem.severity == "warning"],
+                "damaged": list(_damage_as_json(broken)),
+            }
+        )
+    else:
+        for info in broken:
+            damage.tell(info.id, info.findings)
+        for problem in problems:
+            output.line(f"{problem.severity}: {_sentence(problem)}")
+        _summarise(infos, errors, len(problems) - len(errors), broken)
+    if write_heads is not None:
+        if errors:
+            output.note(f"{safe(str(write_heads))} not written: these heads are not to be trusted")
+        else:
+            _write_heads(write_heads, verifying.heads(store.database), None if row_id is None else infos[0])
+    return FOUND_A_PROBLEM if errors or broken else DONE
+
+
+def read_heads(path: Path) -> list[Head]:
+    """The heads in a file that ``--write-heads`` wrote. Raises ``UsageError`` for any other file."""
+    from playhead.eventstore.sql.verifying import Head
+
+    try:
+        return [msgspec.convert(json_text.parse(line), Head) for line in path.read_bytes().splitlines()]
+    except ValueError as error:
+        raise UsageError(f"{path} is no file of heads: {error}") from None
+
+
+def _write_heads(path: Path, heads: Iterable[Head], only: SessionInfo | None) -> None:
+    """Write heads as JSON lines; an older file of that name is replaced when the new one is whole."""
+    with new_file(path, force=True) as file:
+        for head in heads:
+            if only is None or (head.id, head.generation) == (only.id, only.generation):
+                output.write_json(file, msgspec.to_builtins(head))
+
+
+def _summarise(
+    infos: list[SessionInfo], errors: list[Problem], warnings: int, broken: list[SessionInfo]
+) -> None:
+    events = sum(info.events for info in infos)
+    parts = [f"{units.count(len(infos), 'session')}, {units.count(events, 'event')} verified"]
+    parts.append(units.count(len(errors), "error"))
+    parts.append(units.count(warnings, "warning"))
+    if broken:
+        parts.append(f"{units.count(len(broken), 'log')} damaged before the import, kept as it was")
+    output.note("; ".join(parts))
+
+
+def _sentence(problem: Problem) -> str:
+    """``session "x" generation 2, lines 4 to 9, seq 3 to 8: chain: ...``."""
+    where = []
+    if problem.session is not None:
+        several = f" generation {problem.generation}" if (problem.generation or 1) > 1 else ""
+        where.append(f"session {problem.session}{several}")
+    if problem.path is not None:
+        where.append(f"file {problem.path}")
+    for noun, start, end in (
+        ("line", problem.from_line, problem.to_line),
+        ("seq", problem.from_seq, problem.to_seq),
+    ):
+        if start is not None and end is not None and end > start:
+            where.append(f"{noun} {start}" if end == start + 1 else f"{noun}s {start} to {end - 1}")
+    return safe(f"{', '.join(where) or 'store'}: {problem.kind}: {problem.message}")
+
+
+def _as_json(problem: Problem) -> dict[str, Any]:
+    members = {
+        "kind": problem.kind,
+        "message": problem.message,
+        "session": problem.session,
+        "generation": problem.generation,
+        "path": problem.path,
+        "fromLine": problem.from_line,
+        "toLine": problem.to_line,
+        "fromSeq": problem.from_seq,
+        "toSeq": problem.to_seq,
+    }
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def _damage_as_json(broken: list[SessionInfo]) -> Iterator[dict[str, Any]]:
+    for info in broken:
+        for finding in damaged(info.findings):
+            yield {"session": info.id, "generation": info.generation, **damage.as_json(finding)}
