@@ -20,9 +20,8 @@ def place(finding: Finding) -> str:
 
 
 def sentence(finding: Finding) -> str:
-    """``torn-tail at line 3, byte 120: ...``."""
-    where = place(finding)
-    return safe(f"{finding.kind}{f' at {where}' if where else ''}: {finding.message}")
+    """What was found, and in brackets its kind and place: ``... (torn-tail, line 3, byte 120)``."""
+    return safe(f"{finding.message} ({', '.join(filter(None, (finding.kind, place(finding))))})")
 
 
 def tell(subject: str, findings: Iterable[Finding]) -> bool:

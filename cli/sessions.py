@@ -54,7 +54,7 @@ def sessions(
     with place.open_store(store) as held:
         found = held.sessions(id_prefix=prefix, cwd=cwd, parent=parent, all_generations=all_generations)
     found.sort(key=lambda info: (_BY[sort](info), info.id, info.generation))
-    del found[limit:]
+    found = found[:limit]
     if json:
         for info in found:
             output.json_line(_as_json(info))

@@ -25,13 +25,35 @@ def status(
         output.json_line(figures)
         return DONE
     for name, value in figures.items():
-        if value is None:
-            continue
-        if name.endswith("_bytes"):
-            shown = units.size(value)
-        else:
-            shown = f"{value:,}" if isinstance(value, int) else safe(str(value))
-        output.line(f"{name.removesuffix('_bytes').replace('_', ' '):<16}{shown}")
+        if value is not None:
+            output.line(f"{_NAMES.get(name, name):<16}{_shown(name, value)}")
+    return DONE
+
+
+_NAMES = {
+    "unsealed_lines": "not sealed",
+    "line_bytes": "sealed lines",
+    "segment_bytes": "  compressed to",
+    "size_bytes": "size",
+}
+
+
+def _shown(name: str, value: str | int) -> str:
+    if isinstance(value, str):
+        return safe(value)
+    return units.size(value) if name.endswith("_bytes") else f"{value:,}"
+
+
+@command("upgrade", of=store)
+def upgrade(store: place.StoreOption = None) -> int:
+    """Bring the store to the schema of this release, in one transaction. Back it up first."""
+    from playhead.eventstore.sql.upgrading import migrate
+
+    before, after = migrate(place.store_url(store), "playhead:migrations")
+    if before == after:
+        output.note(f"the store has schema {after} already")
+    else:
+        output.note(f"the store went from schema {before} to {after}")
     return DONE
 
 

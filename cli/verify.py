@@ -22,6 +22,7 @@ from playhead.eventstore.log import SessionInfo
 
 if TYPE_CHECKING:
     from playhead.eventstore.sql import SqlStore
+    from playhead.eventstore.sql.sql_session import SqlSession
     from playhead.eventstore.sql.verifying import Head, Problem
 
 
@@ -52,27 +53,25 @@ def verify(
         if generation is not None:
             raise UsageError("--generation goes with a SESSION")
         with place.open_store(store) as held:
-            return _verify(held, held.sessions(all_generations=True), None, heads, write_heads, json)
+            return _verify(held, None, heads, write_heads, json)
     with opened(session, generation, store) as (held, log):
-        return _verify(held, [log.info], log.row_id, heads, write_heads, json)
+        return _verify(held, log, heads, write_heads, json)
 
 
 def _verify(
     store: SqlStore,
-    infos: list[SessionInfo],
-    row_id: int | None,
+    session: SqlSession | None,
     heads: Path | None,
     write_heads: Path | None,
     json: bool,
 ) -> int:
-    from playhead.eventstore.sql import verifying
-
+    infos = store.sessions(all_generations=True) if session is None else [session.info]
     kept = [] if heads is None else read_heads(heads)
-    if row_id is not None:
+    if session is not None:
         wanted = {(info.id, info.generation) for info in infos}
         kept = [head for head in kept if (head.id, head.generation) in wanted]
     with bar("verifying", None):
-        problems = [*verifying.verify(store.database, row_id), *verifying.compare_heads(store.database, kept)]
+        problems = [*store.verify(session), *store.compare_heads(kept)]
     errors = [problem for problem in problems if problem.severity == "error"]
     broken = [info for info in infos if damaged(info.findings)]
     if json:
@@ -94,7 +93,7 @@ def _verify(
         if errors:
             output.note(f"{safe(str(write_heads))} not written: these heads are not to be trusted")
         else:
-            _write_heads(write_heads, verifying.heads(store.database), None if row_id is None else infos[0])
+            _write_heads(write_heads, store.heads(), None if session is None else infos[0])
     return FOUND_A_PROBLEM if errors or broken else DONE
 
 

@@ -1,0 +1,140 @@
+"""The program as a process: what a shell sees of it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import example_logs
+import pytest
+
+PROGRAM = [sys.executable, "-m", "playhead.cli.main"]
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> dict[str, Any]:
+    """Arguments of ``subprocess`` for a process that knows this test's store only."""
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
+    return {
+        "env": kept | {"HOME": str(tmp_path), "PLAYHEAD_STORE": str(tmp_path / "store.sqlite")},
+        "text": True,
+    }
+
+
+@pytest.fixture
+def long_log(tmp_path: Path) -> Path:
+    """A log whose listing is far longer than a pipe holds."""
+    file = tmp_path / "long.jsonl"
+    head = example_logs.header("long", 0).line()
+    lines = (b'{"type":"x/y","seq":%d,"time":1,"data":"%s"}' % (seq, b"x" * 200) for seq in range(5_000))
+    file.write_bytes(b"\n".join((head, *lines)) + b"\n")
+    return file
+
+
+def run(shell: dict[str, Any], *words: object) -> subprocess.CompletedProcess[str]:
+    program = [*PROGRAM, *map(str, words)]
+    return subprocess.run(program, capture_output=True, stdin=subprocess.DEVNULL, **shell)
+
+
+def test_the_version_is_that_of_the_installed_package(shell: dict[str, Any]) -> None:
+    assert run(shell, "--version").stdout == f"playhead {version('playhead')}\n"
+
+
+def test_help_lists_every_command_of_the_folder(shell: dict[str, Any]) -> None:
+    shown = run(shell, "--help").stdout
+    for name in ("doctor", "events", "export", "import", "sessions", "store", "verify"):
+        assert f" {name} " in shown
+
+
+@pytest.mark.parametrize("words", [["nonsense"], ["sessions", "--nonsense"], ["events"], ["import"]])
+def test_wrong_usage_exits_2_without_a_traceback(shell: dict[str, Any], words: list[str]) -> None:
+    ran = run(shell, *words)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "Usage:" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_missing_store_exits_3(shell: dict[str, Any]) -> None:
+    ran = run(shell, "sessions")
+    assert ran.returncode == 3
+    assert ran.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("form", [[], ["--json"], ["--raw"]])
+def test_a_reader_that_goes_away_ends_the_output_silently(
+    shell: dict[str, Any], long_log: Path, form: list[str]
+) -> None:
+    program = [*PROGRAM, "events", str(long_log), *form]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **shell) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 141
+
+
+def test_a_reader_that_never_was_ends_even_short_output_silently(shell: dict[str, Any]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        ran = subprocess.run([*PROGRAM, "--version"], stdout=write, stderr=subprocess.PIPE, **shell)
+    finally:
+        os.close(write)
+    assert ran.stderr == ""
+
+
+def test_ctrl_c_ends_an_import_with_130_and_one_line(shell: dict[str, Any], tmp_path: Path) -> None:
+    program = [*PROGRAM, "import", "-"]
+    fifo = tmp_path / "never-ends"
+    os.mkfifo(fifo)
+    holder = os.open(fifo, os.O_RDWR)
+    try:
+        with (
+            open(fifo, "rb") as stdin,
+            subprocess.Popen(
+                [*PROGRAM, "import", "-"], stdin=stdin, stderr=subprocess.PIPE, **shell
+            ) as process,
+        ):
+            _wait_for(tmp_path / "store.sqlite")
+            time.sleep(0.3)
+            process.send_signal(signal.SIGINT)
+            assert process.stderr is not None
+            told = process.stderr.read()
+    finally:
+        os.close(holder)
+    assert process.returncode == 130
+    assert told.startswith("playhead: stopped; ")
+    assert told.count("\n") == 1
+
+
+def _wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 30
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} did not appear"
+        time.sleep(0.02)
+
+
+def test_a_terminal_gets_headings_and_an_ascii_locale_gets_escapes(
+    shell: dict[str, Any], long_log: Path
+) -> None:
+    run(shell, "import", long_log)
+    master, slave = pty.openpty()
+    try:
+        ran = subprocess.run([*PROGRAM, "sessions"], stdout=slave, stderr=subprocess.PIPE, **shell)
+        shown = os.read(master, 10_000).decode()
+    finally:
+        os.close(master)
+        os.close(slave)
+    assert ran.returncode == 0
+    assert shown.splitlines()[0].split() == [
+        *("SESSION", "GEN", "FORMAT", "CREATED", "LAST", "EVENT", "EVENTS", "LINES", "STATE", "CWD")
+    ]
+    assert "\x1b" not in shown

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import example_logs
+import pytest
+from cli_runner import Play
+
+
+def ids(play: Play, *words: str) -> list[str]:
+    return [row[0] for row in play("sessions", *words).rows]
+
+
+def test_a_row_tells_id_generation_format_times_counts_state_and_folder(full: Play) -> None:
+    rows = {row[0]: row[1:] for row in full("sessions").rows}
+    generation, dialect, _created, _latest, events, lines, state, cwd = rows["packed-v0"]
+    assert (generation, dialect, events, lines, state) == ("1", "dsh-v0", "31", "23", "ok")
+    assert cwd == example_logs.CWD
+    assert rows["torn-v0"][6] == "damaged"
+
+
+def test_a_damaged_session_in_the_list_exits_1(full: Play) -> None:
+    assert full("sessions").code == 1
+    assert full("sessions", "--prefix", "plain").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["--prefix", "plain"], ["plain-v0", "plain-v1"]),
+        (["--cwd", "/nowhere"], []),
+        (["--parent", "nobody"], []),
+        (["--sort", "id", "--limit", "2"], ["compressed-v2", "compressed-v3"]),
+        (["--sort", "events", "--prefix", "compressed"], ["compressed-v3", "compressed-v4", "compressed-v2"]),
+        (
+            ["--sort", "latest", "--prefix", "compressed"],
+            ["compressed-v3", "compressed-v4", "compressed-v2"],
+        ),
+        (["--sort", "latest", "--limit", "1"], ["database-v0"]),
+    ],
+)
+def test_the_list_is_filtered_sorted_and_cut(full: Play, words: list[str], found: list[str]) -> None:
+    assert ids(full, *words) == found
+
+
+def test_json_has_one_object_per_session_with_damage_and_head(full: Play) -> None:
+    found = {session["id"]: session for session in full("sessions", "--json").json_lines}
+    assert len(found) == 8
+    assert [finding["kind"] for finding in found["torn-v0"]["damaged"]] == ["torn-tail"]
+    assert found["compressed-v4"]["damaged"] == []
+    assert len(bytes.fromhex(found["compressed-v4"]["head"])) == 32
+
+
+def test_generations_are_counted_and_listed_on_request(full: Play, home: Path) -> None:
+    rewritten = next(home.rglob("plain-v0/*"))
+    rewritten.write_bytes(rewritten.read_bytes().replace(b"plan.md", b"PLAN.md"))
+    full("import", rewritten)
+    assert [row[:2] for row in full("sessions", "--prefix", "plain-v0").rows] == [["plain-v0", "2/2"]]
+    both = full("sessions", "--prefix", "plain-v0", "--all-generations").rows
+    assert [row[1] for row in both] == ["1/2", "2/2"]
+
+
+def test_an_empty_store_says_how_to_fill_it(play: Play, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    play("import", empty)
+    ran = play("sessions")
+    assert (ran.code, ran.out) == (0, b"")
+    assert "`playhead import` adds some" in ran.err
+
+
+def test_a_missing_store_exits_3_and_names_the_command_that_makes_one(play: Play, store_file: Path) -> None:
+    ran = play("sessions")
+    assert ran.code == 3
+    assert "playhead import" in ran.err
+    assert not store_file.exists()
