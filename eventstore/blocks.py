@@ -12,7 +12,8 @@ A block is an object with a tag ``type``. The vocabulary is open; Playhead knows
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from contextvars import ContextVar
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field
 
@@ -55,12 +56,30 @@ class ToolCallBlock(Block):
 
 @content_blocks.register("tool-result")
 class ToolResultBlock(Block):
-    """What a tool gave back. An absent ``is_error`` means success."""
+    """What a tool gave back. An absent ``is_error`` means success.
+
+    It is the only block that holds blocks; results in results are read 64 deep, the rest is ``Malformed``.
+    """
 
     type: Literal["tool-result"] = "tool-result"
     tool_call_id: CallIdField
     content: Blocks
     is_error: Flag | None = None
+
+    @classmethod
+    def decode(cls, value: Any) -> Self:
+        depth = _nesting.get()
+        if depth == _MAX_NESTING:
+            raise RecursionError(f"more than {_MAX_NESTING} tool results in one another")
+        outer = _nesting.set(depth + 1)
+        try:
+            return super().decode(value)
+        finally:
+            _nesting.reset(outer)
+
+
+_MAX_NESTING = 64
+_nesting: ContextVar[int] = ContextVar("nesting of the tool result that is being read", default=0)
 
 
 class Dimensions(Value):

@@ -232,7 +232,7 @@ def _text(value: str) -> str:
 
 
 def require_lossless(value: Json) -> None:
-    """Raise ``NotLosslessJson`` unless ``value`` comes back from JSON exactly as it is.
+    """Raise ``NotLosslessJson`` unless ``value`` comes back from JSON as it is, numbers taken as doubles.
 
     Accepted: None, bool, str (lone surrogates too), list, tuple, dict with str keys, finite float except
     negative zero, and int that a double holds exactly. Subclasses are refused. The walk is iterative, so
