@@ -99,9 +99,7 @@ def test_ctrl_c_ends_an_import_with_130_and_one_line(shell: dict[str, Any], tmp_
     try:
         with (
             open(fifo, "rb") as stdin,
-            subprocess.Popen(
-                [*PROGRAM, "import", "-"], stdin=stdin, stderr=subprocess.PIPE, **shell
-            ) as process,
+            subprocess.Popen(program, stdin=stdin, stderr=subprocess.PIPE, **shell) as process,
         ):
             _wait_for(tmp_path / "store.sqlite")
             time.sleep(0.3)

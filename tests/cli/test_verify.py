@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import example_logs
+import pytest
+from cli_runner import Play
+
+
+@pytest.fixture
+def clean(play: Play, tmp_path: Path) -> Play:
+    """``play`` on a store of two sound sessions."""
+    for name in ("one", "two"):
+        assert play("import", example_logs.write_file(tmp_path / "home", name, 4, compressed=True)).code == 0
+    return play
+
+
+def change(store_file: Path, statement: str) -> None:
+    with closing(sqlite3.connect(store_file)) as database, database:
+        assert database.execute(statement).rowcount > 0
+
+
+def test_a_sound_store_exits_0_and_says_what_was_verified(clean: Play) -> None:
+    ran = clean("verify")
+    assert (ran.code, ran.out) == (0, b"")
+    assert ran.err == "playhead: 2 sessions, 30 events verified; 0 errors; 0 warnings\n"
+
+
+def test_a_change_in_the_store_exits_1_and_names_the_session(clean: Play, store_file: Path) -> None:
+    zeroed = "UPDATE segment SET body = zeroblob(length(body)) WHERE session_id = 1"
+    change(store_file, zeroed)
+    ran = clean("verify")
+    assert ran.code == 1
+    assert ran.lines
+    assert all(line.startswith("error: session one") for line in ran.lines)
+    assert clean("verify", "two").code == 0
+
+
+def test_json_keeps_errors_warnings_and_damage_apart(full: Play, store_file: Path) -> None:
+    found = full("verify", "--json").json
+    assert found["errors"] == []
+    assert [(entry["session"], entry["kind"]) for entry in found["damaged"]] == [("torn-v0", "torn-tail")]
+    change(store_file, "UPDATE session SET cwd = '/elsewhere' WHERE key = 'plain-v0'")
+    found = full("verify", "--json").json
+    assert {entry["session"] for entry in found["errors"]} == {"plain-v0"}
+
+
+def test_a_log_damaged_before_the_import_exits_1_and_is_no_error(full: Play) -> None:
+    ran = full("verify", "torn-v0")
+    assert ran.code == 1
+    assert "torn-v0: damaged: torn tail" in ran.err
+    assert "0 errors" in ran.err
+
+
+def test_a_log_file_is_verified_without_a_store(play: Play, home: Path, store_file: Path) -> None:
+    assert play("verify", next(home.rglob("compressed-v3/*"))).code == 0
+    assert not store_file.exists()
+
+
+def test_kept_heads_allow_growth_and_show_a_consistent_change(clean: Play, tmp_path: Path) -> None:
+    heads = tmp_path / "heads"
+    assert clean("verify", "--write-heads", heads).code == 0
+    assert len(heads.read_text().splitlines()) == 2
+    clean("import", example_logs.write_file(tmp_path / "home", "three", 0))
+    assert clean("verify", "--heads", heads).code == 0
+
+    kept = [json.loads(line) for line in heads.read_text().splitlines()]
+    kept[0]["head"] = "00" * 32
+    heads.write_text("".join(json.dumps(head) + "\n" for head in kept))
+    ran = clean("verify", "--heads", heads)
+    assert ran.code == 1
+    assert "rewritten" in ran.lines[0]
+    assert clean("verify", kept[1]["session"], "--heads", heads).code == 0
+
+
+def test_heads_of_a_store_with_errors_are_not_written(clean: Play, tmp_path: Path, store_file: Path) -> None:
+    change(store_file, "DELETE FROM segment WHERE session_id = 1")
+    heads = tmp_path / "heads"
+    ran = clean("verify", "--write-heads", heads)
+    assert ran.code == 1
+    assert not heads.exists()
+    assert "not written" in ran.err
+
+
+def test_a_file_that_holds_no_heads_is_wrong_usage(clean: Play, tmp_path: Path) -> None:
+    (tmp_path / "heads").write_text("nonsense\n")
+    assert clean("verify", "--heads", tmp_path / "heads").code == 2
+    assert clean("verify", "--generation", 1).code == 2
