@@ -28,7 +28,9 @@ class Chain:
 
     def __init__(self, value: bytes, lines: int = 0) -> None:
         if lines % LEAF_LINES:
-            raise ValueError(f"{lines} lines end inside a leaf; a chain goes on from a multiple of {LEAF_LINES}")
+            raise ValueError(
+                f"{lines} lines end inside a leaf; a chain goes on from a multiple of {LEAF_LINES}"
+            )
         self.value = value
         self.lines = lines
         self._leaf = hashlib.sha256()

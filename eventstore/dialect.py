@@ -34,7 +34,7 @@ class Native:
 
     name = "native"
 
-    def initial(self, header: SessionHeader) -> None:
+    def initial(self, header: SessionHeader) -> None:  # noqa: ARG002 - the protocol's
         return None
 
     def step(self, state: None, fact: Recorded) -> tuple[None, Sequence[Recorded]]:

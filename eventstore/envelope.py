@@ -8,6 +8,8 @@ Source: docs/formats.md, "Lines".
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -62,7 +64,9 @@ def view(line: bytes) -> LineView:
     """What ``line`` stands for. Never raises; a defect is part of the answer."""
     try:
         event = _fast.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        if not line.isascii():
+            line.decode("utf-8")  # what is skipped as raw has not been checked
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _slow_view(line)
     seq = event.seq
     if not 0 <= seq <= _MAX_SAFE or not -_MAX_SAFE <= event.time <= _MAX_SAFE or event.ignorable is False:
@@ -77,7 +81,7 @@ def facts(line: bytes, session: SessionId, position: Position | None = None) -> 
     """
     try:
         event = _fast.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return list(_slow_facts(line, session, position))
     seq = event.seq
     if not 0 <= seq <= _MAX_SAFE or not -_MAX_SAFE <= event.time <= _MAX_SAFE or event.ignorable is False:
@@ -225,7 +229,7 @@ def _parts(line: bytes) -> tuple[list[_Part], Defect | None]:
         del n
     if kept:
         return kept, Defect("two-records-on-one-line", _glued(found, len(kept)))
-    return [], problem or Defect("bad-json", "the line is not JSON")
+    return [], Defect("bad-json", "the line is not JSON")
 
 
 def _glued(found: list[_Part], kept: int) -> str:
@@ -249,7 +253,34 @@ def _records_within(text: str) -> Iterator[_Part]:
             return
 
 
-_decode_value = json_text.exact_decoder.raw_decode
+_NUMBER = re.compile(r"[-+.0-9eE]+")
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
+
+
+def _decode_value(text: str, at: int) -> tuple[Any, int]:
+    """The JSON value that begins at ``at``, and its end. Raises ``ValueError`` for what is not JSON."""
+    try:
+        return json_text.exact_decoder.raw_decode(text, at)
+    except json.JSONDecodeError:
+        raise
+    except (ValueError, RecursionError):
+        # Nested too deeply, or a number of too many digits, for a decoder that stops inside the text.
+        end = _value_end(text, at)
+        return json_text.parse(text[at:end]), end
+
+
+def _value_end(text: str, at: int) -> int:
+    """Where the container or the number that begins at ``at`` ends."""
+    number = _NUMBER.match(text, at)
+    if number is not None:
+        return number.end()
+    depth = 0
+    for token in _TOKEN.finditer(text, at):
+        mark = token.group()
+        depth += (mark in ("[", "{")) - (mark in ("]", "}"))
+        if depth == 0:
+            return token.end()
+    raise ValueError("the value has no end")
 
 
 def _record_at(text: str, at: int) -> tuple[_Part | None, int, Defect | None]:

@@ -7,7 +7,7 @@ Source: docs/formats.md, "Header".
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from playhead.eventstore import json_text
@@ -127,3 +127,10 @@ class SessionHeader:
             "agentPreset": self.agent_preset,
         }
         return json_text.dumps({key: value for key, value in members.items() if value is not None})
+
+
+def same_creation(one: bytes, other: bytes) -> bool:
+    """True when two header lines differ in the time of creation at most."""
+    return replace(SessionHeader.parse(one), created_ms=0) == replace(
+        SessionHeader.parse(other), created_ms=0
+    )

@@ -1,6 +1,6 @@
 """Names for the strings and numbers that must not be mixed up."""
 
-from typing import NewType
+from typing import NewType, TypeGuard
 
 SessionId = NewType("SessionId", str)
 """Names a session. Any text, lone surrogates included."""
@@ -24,7 +24,7 @@ SAFE_INTEGER = 2**53 - 1
 """The largest integer that every JSON reader keeps exact."""
 
 
-def is_safe_integer(value: object) -> bool:
+def is_safe_integer(value: object) -> TypeGuard[int | float]:
     """True for an integer of magnitude at most 2**53 - 1; ``5.0`` counts, ``True`` does not."""
     if isinstance(value, bool):
         return False

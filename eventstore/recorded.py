@@ -13,7 +13,7 @@ from playhead.eventstore import json_text
 from playhead.eventstore.ids import Position, Seq, SessionId
 
 if TYPE_CHECKING:
-    from playhead.eventstore.registry import Event
+    from playhead.eventstore.registry import AnyEvent
 
 _UNREAD: Any = object()
 
@@ -84,7 +84,7 @@ class Recorded:
         return self._json
 
     @property
-    def data(self) -> Event:
+    def data(self) -> AnyEvent:
         """``data`` as a typed event; ``Unknown`` or ``Malformed`` where it cannot be one."""
         if self._data is _UNREAD:
             from playhead.eventstore.registry import event_types

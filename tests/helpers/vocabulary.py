@@ -48,8 +48,10 @@ def chunks() -> st.SearchStrategy[dict[str, Any]]:
         ("finish", {"reason": members_of(finish_reasons)}, {"replayState": json_values}),
     ]
     return st.one_of(
-        _with_unknown(st.fixed_dictionaries({"type": st.just(tag)} | required, optional=optional))
-        for tag, required, optional in shapes
+        [
+            _with_unknown(st.fixed_dictionaries({"type": st.just(tag)} | required, optional=optional))
+            for tag, required, optional in shapes
+        ]
     )
 
 

@@ -1,0 +1,195 @@
+"""A log in memory: the whole contract, and nothing beside it. The smallest example of a backend."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Self
+
+from playhead.eventstore import envelope
+from playhead.eventstore.chain import Chain
+from playhead.eventstore.dialect import Native
+from playhead.eventstore.errors import (
+    IdempotencyConflict,
+    SessionExists,
+    SessionNotFound,
+    UsageError,
+    WrongExpectedSeq,
+)
+from playhead.eventstore.header import SessionHeader, same_creation
+from playhead.eventstore.ids import Idem, Position, Seq, SessionId
+from playhead.eventstore.log import Appended, Clock, NewEvent, SessionInfo
+from playhead.eventstore.recorded import Recorded
+
+
+class MemorySession:
+    """A session of a ``MemoryLog``."""
+
+    def __init__(self, log: MemoryLog, header: SessionHeader, idem: str | None) -> None:
+        self._log = log
+        self._header = header
+        self.header_line = header.line()
+        self.created_with = idem
+        self._lines: list[bytes] = []
+        self._facts: list[Recorded] = []
+        self._keys: dict[str, Appended] = {}
+
+    @property
+    def id(self) -> SessionId:
+        return self._header.id
+
+    @property
+    def next_seq(self) -> Seq:
+        return Seq(len(self._facts))
+
+    @property
+    def info(self) -> SessionInfo:
+        chain = Chain.begin(self.header_line)
+        chain.feed(b"".join(line + b"\n" for line in self._lines))
+        times = [fact.time_ms for fact in self._facts]
+        return SessionInfo(
+            id=self.id,
+            generation=1,
+            generations=1,
+            dialect=Native.name,
+            header=self._header,
+            next_seq=self.next_seq,
+            lines=len(self._lines),
+            events=len(self._facts),
+            head=chain.head(self.next_seq),
+            first_ms=min(times, default=None),
+            last_ms=max(times, default=None),
+        )
+
+    def append(
+        self, events: Iterable[NewEvent], *, expected_seq: int | None = None, idem: Idem | str | None = None
+    ) -> Appended:
+        """See ``log.Session.append``. Durable as long as the process."""
+        new = list(events)
+        if not new:
+            raise UsageError(f"session {self.id!r}: an append needs at least one event")
+        now = self._log.clock()
+        with self._log.lock:
+            if idem is not None and idem in self._keys:
+                return self._earlier(self._keys[idem], new, idem)
+            seq0 = self.next_seq
+            if expected_seq is not None and expected_seq != seq0:
+                raise WrongExpectedSeq(self.id, expected_seq, seq0)
+            lines = [event.line(seq0 + at, now) for at, event in enumerate(new)]
+            position = Position(len(self._log.order) + 1)
+            facts = [
+                fact
+                for at, line in enumerate(lines)
+                for fact in envelope.facts(line, self.id, Position(position + at))
+            ]
+            self._lines += lines
+            self._facts += facts
+            self._log.order += facts
+            done = Appended(seq0, self.next_seq, position)
+            if idem is not None:
+                self._keys[idem] = done
+            return done
+
+    def _earlier(self, done: Appended, new: list[NewEvent], idem: str) -> Appended:
+        old = self._facts[done.from_seq : done.to_seq]
+        again = [
+            dataclasses.replace(event, time_ms=fact.time_ms).line(fact.seq, fact.time_ms)
+            for event, fact in zip(new, old, strict=False)
+        ]
+        if len(new) != len(old) or again != self._lines[done.from_seq : done.to_seq]:
+            raise IdempotencyConflict(self.id, idem)
+        return done
+
+    def read(
+        self, from_seq: int = 0, to_seq: int | None = None, *, types: Iterable[str] | None = None
+    ) -> Iterator[Recorded]:
+        """See ``log.Session.read``."""
+        wanted = None if types is None else frozenset(types)
+        end = len(self._facts) if to_seq is None else min(to_seq, len(self._facts))
+        for fact in self._facts[max(0, from_seq) : max(0, end)]:
+            if wanted is None or fact.type in wanted:
+                yield fact
+
+    def lines(self) -> Iterator[bytes]:
+        """See ``log.Session.lines``."""
+        return iter(list(self._lines))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+
+class MemoryLog:
+    """A store that lives as long as its process. Threads may share it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.lock = threading.RLock()
+        self.order: list[Recorded] = []
+        self._sessions: dict[str, MemorySession] = {}
+
+    @property
+    def position(self) -> Position:
+        return Position(len(self.order))
+
+    def create(self, header: SessionHeader, *, idem: Idem | str | None = None) -> MemorySession:
+        """See ``log.Store.create``."""
+        with self.lock:
+            taken = self._sessions.get(header.id)
+            if taken is None:
+                taken = self._sessions[header.id] = MemorySession(self, header, idem)
+                return taken
+            again = idem is not None and taken.created_with == idem
+            if again and same_creation(taken.header_line, header.line()):
+                return taken
+            raise SessionExists(header.id)
+
+    def session(self, id: str, *, generation: int | None = None) -> MemorySession:
+        """See ``log.Store.session``; there is one generation."""
+        found = self._sessions.get(id)
+        if found is None:
+            raise SessionNotFound(id)
+        if generation not in (None, 1):
+            raise UsageError(f"session {id!r} has generations 1 to 1, not {generation}")
+        return found
+
+    def sessions(
+        self,
+        *,
+        id_prefix: str | None = None,
+        cwd: str | None = None,
+        parent: str | None = None,
+        all_generations: bool = False,  # noqa: ARG002 - there is one of each
+    ) -> list[SessionInfo]:
+        """See ``log.Store.sessions``; ``all_generations`` changes nothing, since there is one of each."""
+        infos = [found.info for found in self._sessions.values()]
+        fitting = [
+            info
+            for info in infos
+            if (id_prefix is None or info.id.startswith(id_prefix))
+            and (cwd is None or info.header.cwd == cwd)
+            and (parent is None or info.header.parent == parent)
+        ]
+        return sorted(fitting, key=lambda info: (-info.header.created_ms, info.id))
+
+    def read_all(self, after: int = 0, *, limit: int | None = None) -> Iterator[Recorded]:
+        """See ``log.Store.read_all``."""
+        end = None if limit is None else max(0, after) + limit
+        return iter(self.order[max(0, after) : end])
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None

@@ -1,0 +1,254 @@
+"""Reading a session's lines and facts, wherever they lie.
+
+Each page is read in a short transaction of its own. That is safe: a line, once stored, never changes, and
+sealing moves lines from rows to a segment in one transaction, so a reader that asks for line k finds it in the
+one place or in the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from playhead.eventstore import envelope, segments
+from playhead.eventstore.chain import LEAF_LINES, Chain
+from playhead.eventstore.dialect import Dialect
+from playhead.eventstore.errors import CorruptLog
+from playhead.eventstore.header import SessionHeader
+from playhead.eventstore.ids import Position, SessionId
+from playhead.eventstore.recorded import Recorded
+from playhead.eventstore.sql import commits
+from playhead.eventstore.sql.engine import Database, Link
+from playhead.eventstore.sql.session_row import SessionRow
+
+_ROW_PAGE = 1024
+_SEGMENT_COLUMNS = "line0, lines, seq0, n, codec, raw_len, body"
+
+
+class StoredSegment(NamedTuple):
+    """A segment as readers need it."""
+
+    line0: int
+    lines: int
+    seq0: int
+    n: int
+    codec: int
+    raw_len: int
+    body: bytes
+
+    @property
+    def line_count(self) -> int:
+        return self.lines
+
+    def block(self, session: str) -> bytes:
+        """The lines, each ended by LF. Raises ``CorruptLog`` for a body that does not decode."""
+        try:
+            return segments.unseal(self.codec, self.body, self.raw_len)
+        except segments.CodecError as error:
+            raise CorruptLog(
+                session,
+                f"lines {self.line0 + 2} to {self.line0 + self.lines + 1} (seq {self.seq0} on) cannot be decoded: "
+                f"{error}; run `playhead verify`",
+                seq=self.seq0,
+                line=self.line0 + 2,
+                kind="bad-segment",
+            ) from error
+
+
+class StoredLines(NamedTuple):
+    """A page of unsealed rows: ``lines`` from ``line0`` on."""
+
+    line0: int
+    lines: list[bytes]
+
+    @property
+    def line_count(self) -> int:
+        return len(self.lines)
+
+    def block(self, _session: str) -> bytes:
+        """The lines, each ended by LF."""
+        return b"\n".join(self.lines) + b"\n"
+
+
+Page = StoredSegment | StoredLines
+
+
+def page_at(link: Link, session_id: int, line_no: int) -> Page | None:
+    """The page that holds line ``line_no`` (from 0), or None at the end of the log."""
+    found = link.one(
+        f"SELECT {_SEGMENT_COLUMNS} FROM segment WHERE session_id = ? AND line0 <= ? ORDER BY line0 DESC LIMIT 1",
+        (session_id, line_no),
+    )
+    if found is not None and line_no < found[0] + found[1]:
+        return StoredSegment(*found)
+    return rows_at(link, session_id, line_no)
+
+
+def rows_at(link: Link, session_id: int, line_no: int) -> StoredLines | None:
+    """The unsealed rows from ``line_no`` on, as far as they follow each other; None where there are none."""
+    rows = link.all(
+        f"SELECT line_no, line FROM event WHERE session_id = ? AND line_no >= ? ORDER BY line_no LIMIT {_ROW_PAGE}",
+        (session_id, line_no),
+    )
+    if not rows or rows[0][0] != line_no:
+        return None
+    count = next((at for at, row in enumerate(rows) if row[0] != line_no + at), len(rows))
+    return StoredLines(line_no, [row[1] for row in rows[:count]])
+
+
+def pages(
+    fetch: Callable[[int, int], Page | None], row: SessionRow, from_line: int = 0, to_line: int | None = None
+) -> Iterator[Page]:
+    """The pages of a session from the one that holds ``from_line``, up to line ``to_line`` (or the end as of
+    ``row``). ``fetch`` is ``paged(database)`` or ``within(link)``. Raises ``CorruptLog`` where lines are missing."""
+    end = row.lines if to_line is None else min(to_line, row.lines)
+    at = from_line
+    while at < end:
+        page = fetch(row.id, at)
+        if page is None:
+            raise CorruptLog(
+                row.session,
+                f"line {at + 2} of {row.lines + 1} is missing from the store; run `playhead verify`",
+                line=at + 2,
+                kind="missing-lines",
+            )
+        yield page
+        at = page.line0 + page.line_count
+
+
+def paged(database: Database) -> Callable[[int, int], Page | None]:
+    """Fetches each page in a transaction of its own."""
+
+    def fetch(session_id: int, line_no: int) -> Page | None:
+        with database.read() as link:
+            return page_at(link, session_id, line_no)
+
+    return fetch
+
+
+def within(link: Link) -> Callable[[int, int], Page | None]:
+    """Fetches pages inside an open transaction."""
+    return lambda session_id, line_no: page_at(link, session_id, line_no)
+
+
+def blocks(
+    fetch: Callable[[int, int], Page | None], row: SessionRow, from_line: int = 0, to_line: int | None = None
+) -> Iterator[bytes]:
+    """The lines ``from_line`` to ``to_line`` (half-open) in blocks, each line ended by LF."""
+    end = row.lines if to_line is None else min(to_line, row.lines)
+    for page in pages(fetch, row, from_line, end):
+        block = page.block(row.session)
+        skip, keep = max(0, from_line - page.line0), min(page.line_count, end - page.line0)
+        if skip or keep < page.line_count:
+            block = b"".join(line + b"\n" for line in block.split(b"\n")[skip:keep])
+        yield block
+
+
+def chain_at(link: Link, row: SessionRow, line_no: int) -> Chain:
+    """The chain of a session after its first ``line_no`` lines."""
+    found = link.one(
+        "SELECT line0, lines, chain FROM segment WHERE session_id = ? AND line0 + lines <= ? "
+        "ORDER BY line0 DESC LIMIT 1",
+        (row.id, line_no),
+    )
+    chain = Chain.begin(row.header)
+    if found is not None:
+        sealed = found[0] + found[1]
+        chain = Chain(found[2], sealed - sealed % LEAF_LINES)
+    for block in blocks(within(link), row, chain.lines, line_no):
+        chain.feed(block)
+    return chain
+
+
+def line_of_seq(link: Link, session_id: int, seq: int) -> int:
+    """A line at or before the first line with a fact of ``seq`` or above."""
+    found = link.one(
+        "SELECT max(line_no) FROM event WHERE session_id = ? AND seq0 <= ? AND n > 0", (session_id, seq)
+    )[0]
+    if found is not None:
+        return int(found)
+    found = link.one("SELECT max(line0) FROM segment WHERE session_id = ? AND seq0 <= ?", (session_id, seq))[
+        0
+    ]
+    return int(found or 0)
+
+
+class Positions:
+    """Gives facts of one session their positions; the facts must come in order."""
+
+    def __init__(self, database: Database, session_id: int, from_seq: int) -> None:
+        self._database = database
+        self._session_id = session_id
+        self._from_seq = from_seq
+        self._page: list[commits.Commit] = []
+        self._at = 0
+
+    def of(self, seq: int) -> Position | None:
+        """The position of ``seq``; None when the commit log does not know it."""
+        while True:
+            while self._at < len(self._page):
+                commit = self._page[self._at]
+                if seq < commit.seq0:
+                    return None
+                if seq < commit.seq0 + commit.n:
+                    return Position(commit.pos0 + seq - commit.seq0)
+                self._at += 1
+            with self._database.read() as link:
+                self._page = commits.page_of_session(link, self._session_id, max(seq, self._from_seq))
+            self._at = 0
+            if not self._page:
+                return None
+
+
+def facts(
+    database: Database,
+    row: SessionRow,
+    from_seq: int = 0,
+    to_seq: int | None = None,
+    types: Iterable[str] | None = None,
+    *,
+    deltas: bool = True,
+) -> Iterator[Recorded]:
+    """The facts of a session in order, with positions; ``deltas=False`` leaves token deltas undecoded and out."""
+    session = row.session
+    end = row.next_seq if to_seq is None else min(to_seq, row.next_seq)
+    if from_seq >= end:
+        return
+    wanted = None if types is None else frozenset(types)
+    with database.read() as link:
+        start = line_of_seq(link, row.id, from_seq)
+    positions = Positions(database, row.id, from_seq)
+    for page in pages(paged(database), row, start):
+        for fact in _page_facts(page, session, from_seq, end, wanted, deltas):
+            fact.position = positions.of(fact.seq)
+            yield fact
+        if isinstance(page, StoredSegment) and page.n and page.seq0 >= end:
+            return
+
+
+def _page_facts(
+    page: Page, session: SessionId, from_seq: int, to_seq: int, types: frozenset[str] | None, deltas: bool
+) -> Iterator[Recorded]:
+    if isinstance(page, StoredSegment):
+        try:
+            yield from segments.segment_facts(
+                page.codec, page.body, page.raw_len, session, from_seq, to_seq, types, deltas
+            )
+        except segments.CodecError:
+            page.block(session)
+            raise
+        return
+    for line in page.lines:
+        for fact in envelope.facts(line, session):
+            if from_seq <= fact.seq < to_seq and (types is None or fact.type in types):
+                yield fact
+
+
+def logical(
+    database: Database, row: SessionRow, dialect: Dialect, to_seq: int | None = None, *, deltas: bool = True
+) -> Iterator[Recorded]:
+    """The events of a session in the current vocabulary. Raises what the dialect raises."""
+    state: Any = dialect.initial(SessionHeader.parse(row.header))
+    for fact in facts(database, row, 0, to_seq, deltas=deltas):
+        state, events = dialect.step(state, fact)
+        yield from events

@@ -1,0 +1,232 @@
+"""Sealing: a finished stretch of rows becomes one compressed segment.
+
+``SegmentWriter`` takes lines in order and writes segments; import uses it directly, and ``seal_session`` for
+the rows of a live session. Nothing that a reader or a hash can see changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+from playhead.eventstore import segments
+from playhead.eventstore.errors import CorruptLog
+from playhead.eventstore.findings import Finding
+from playhead.eventstore.sql import reading, session_row
+from playhead.eventstore.sql.engine import Link
+from playhead.eventstore.sql.row_check import COLUMNS, row_check
+from playhead.eventstore.sql.session_row import SessionRow
+
+SEAL_LINES = 4096
+"""A live session is sealed when it has this many unsealed rows."""
+
+SEAL_BYTES = 1 << 20
+"""A segment is written when this many bytes of lines have come together."""
+
+_TOP_UP_BYTES = SEAL_BYTES // 2
+_SEGMENT = COLUMNS["segment"]
+_INSERT = (
+    f'INSERT INTO segment ({", ".join(_SEGMENT)}, "check") VALUES ({", ".join("?" * (len(_SEGMENT) + 1))})'
+)
+
+
+class RanBack(Exception):
+    """The numbering of the lines runs back at line ``line`` of the session (from 0)."""
+
+    def __init__(self, line: int) -> None:
+        self.line = line
+        super().__init__(line)
+
+
+class Place(NamedTuple):
+    """Where a line lies in its file: physical line (the header is 1) and byte offset in the decoded log."""
+
+    line: int
+    byte: int
+
+
+class SegmentWriter:
+    """Appends lines to a session as segments. ``row`` is kept as it will be when ``finish`` returns.
+
+    ``ranges`` collects the (seq0, n) of the facts that were added, ``findings`` what is wrong with the lines.
+    A last segment that is still small is written again with the new lines at its end.
+    """
+
+    def __init__(self, link: Link, row: SessionRow) -> None:
+        self._link = link
+        self.row = row
+        self._chain = reading.chain_at(link, row, row.lines)
+        self._buffer: list[bytes] = []
+        self._size = 0
+        self._place: Place | None = None
+        self._next_place = Place(0, 0)
+        self._begun = False
+        self._again = 0  # lines at the front of the buffer that were in a segment before
+        self._line0 = row.lines
+        self._expected = row.next_seq
+        self.ranges: list[tuple[int, int]] = []
+        self.findings: list[Finding] = []
+
+    def write(self, block: bytes, place: Place) -> None:
+        """Add the lines of ``block``, each ended by LF, the first of which lies at ``place`` in its file."""
+        if self._buffer and place != self._next_place:
+            self._flush()
+        if not self._buffer:
+            self._place = place
+            if not self._begun:
+                self._begun = True
+                self._take_back_last_segment()
+        self._buffer.append(block)
+        self._size += len(block)
+        self._next_place = Place(place.line + block.count(b"\n"), place.byte + len(block))
+        if self._size >= SEAL_BYTES:
+            self._flush()
+
+    def finish(self) -> SessionRow:
+        """Write what is left; the session's row as it now is (not yet saved)."""
+        self._flush()
+        return self.row
+
+    def _take_back_last_segment(self) -> None:
+        last = self._link.one(
+            "SELECT line0, lines, seq0, n, codec, raw_len, body FROM segment WHERE session_id = ? "
+            "AND line0 + lines = ? AND raw_len < ?",
+            (self.row.id, self.row.lines, _TOP_UP_BYTES),
+        )
+        if last is None:
+            return
+        segment = reading.StoredSegment(*last)
+        self._buffer.append(segment.block(self.row.session))
+        self._size += segment.raw_len
+        self._again = segment.lines
+        self._line0 = segment.line0
+        self._expected = segment.seq0
+        self._link.run("DELETE FROM segment WHERE session_id = ? AND line0 = ?", (self.row.id, segment.line0))
+
+    def _flush(self) -> None:
+        if not self._buffer or self._place is None:
+            return
+        block = b"".join(self._buffer) if len(self._buffer) > 1 else self._buffer[0]
+        segment, used = segments.seal(block, self._expected)
+        if segment is None or used < len(block):
+            raise RanBack(self._line0 + (segment.lines if segment else 0))
+        again_bytes = len(self._buffer[0]) if self._again else 0
+        self._chain.feed(memoryview(block)[again_bytes:], segment.lines - self._again)
+        self._insert(segment)
+        self._note(segment, again_bytes)
+        row, added = self.row, _without_front(segment.ranges, row_next=self.row.next_seq)
+        self.ranges += added
+        self.row = row._replace(
+            next_seq=segment.next_seq,
+            lines=self._line0 + segment.lines,
+            events=row.events + sum(n for _, n in added),
+            first_ms=_lowest(row.first_ms, segment.t0),
+            last_ms=_highest(row.last_ms, segment.t1),
+            chain=self._chain.value,
+            head=self._chain.head(segment.next_seq),
+            sealed_lines=self._line0 + segment.lines,
+        )
+        self._line0 = self.row.lines
+        self._expected = segment.next_seq
+        self._buffer, self._size, self._again, self._place = [], 0, 0, None
+
+    def _insert(self, segment: segments.Segment) -> None:
+        values = (
+            self.row.id,
+            self._line0,
+            segment.lines,
+            segment.seq0,
+            segment.n,
+            segment.t0,
+            segment.t1,
+            msgspec.json.encode(segment.types),
+            segment.codec,
+            segment.raw_len,
+            self._chain.value,
+            segment.body,
+        )
+        self._link.run(_INSERT, (*values, row_check("segment", values)))
+
+    def _note(self, segment: segments.Segment, again_bytes: int) -> None:
+        assert self._place is not None
+        for found in segment.defects:
+            if found.line < self._again:
+                continue
+            self.findings.append(
+                line_finding(
+                    found,
+                    Place(
+                        self._place.line + found.line - self._again,
+                        self._place.byte + found.byte - again_bytes,
+                    ),
+                )
+            )
+
+
+def line_finding(found: segments.LineDefect, place: Place) -> Finding:
+    """What is wrong with a line, said for the place where it lies."""
+    return Finding(
+        kind=found.defect.kind,
+        message=found.defect.message,
+        line=place.line,
+        byte=place.byte,
+        seq=None if found.seq < 0 else found.seq,
+        size_bytes=found.size_bytes,
+    )
+
+
+def _without_front(ranges: tuple[tuple[int, int], ...], row_next: int) -> list[tuple[int, int]]:
+    """The parts of ``ranges`` from seq ``row_next`` on: what is new."""
+    new = []
+    for seq0, n in ranges:
+        skip = max(0, min(n, row_next - seq0))
+        if n > skip:
+            new.append((seq0 + skip, n - skip))
+    return new
+
+
+def _lowest(one: int | None, other: int | None) -> int | None:
+    return one if other is None else other if one is None else min(one, other)
+
+
+def _highest(one: int | None, other: int | None) -> int | None:
+    return one if other is None else other if one is None else max(one, other)
+
+
+def seal_session(link: Link, row_id: int) -> SessionRow:
+    """Seal all rows of a session; its row afterwards. Without unsealed rows nothing happens."""
+    row = session_row.load(link, row_id, lock=True)
+    if row.sealed_lines == row.lines:
+        return row
+    sealed = row._replace(lines=row.sealed_lines, next_seq=_seq_at(link, row))
+    writer = SegmentWriter(link, sealed)
+    fetch = _rows_only(link)
+    place = Place(row.sealed_lines + 2, 0)
+    for page in reading.pages(fetch, row, row.sealed_lines):
+        block = page.block(row.session)
+        writer.write(block, place)
+        place = Place(place.line + page.line_count, place.byte + len(block))
+    done = writer.finish()
+    if (done.lines, done.next_seq, done.chain, done.head) != (row.lines, row.next_seq, row.chain, row.head):
+        raise CorruptLog(
+            row.session, "the unsealed rows do not fit the session's head; run `playhead verify`"
+        )
+    link.run("DELETE FROM event WHERE session_id = ? AND line_no < ?", (row.id, row.lines))
+    row = row._replace(sealed_lines=row.lines)
+    session_row.save(link, row)
+    return row
+
+
+def _seq_at(link: Link, row: SessionRow) -> int:
+    """The seq of the first unsealed row."""
+    found = link.one(
+        "SELECT seq0 FROM event WHERE session_id = ? AND line_no = ?", (row.id, row.sealed_lines)
+    )
+    return row.next_seq if found is None else int(found[0])
+
+
+def _rows_only(link: Link) -> Callable[[int, int], reading.Page | None]:
+    """Fetches unsealed rows while segments of the same lines are being written."""
+    return lambda session_id, line_no: reading.rows_at(link, session_id, line_no)

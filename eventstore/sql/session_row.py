@@ -1,0 +1,159 @@
+"""The row of a session: loaded, changed as a value, written with its check."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from playhead.eventstore.errors import CorruptLog
+from playhead.eventstore.findings import Finding
+from playhead.eventstore.header import SessionHeader
+from playhead.eventstore.ids import Seq, SessionId
+from playhead.eventstore.log import SessionInfo
+from playhead.eventstore.sql.columns import escape, escape_optional, unescape
+from playhead.eventstore.sql.engine import Link
+from playhead.eventstore.sql.row_check import COLUMNS, row_check
+
+_COLUMNS = COLUMNS["session"]
+_INSERT = (
+    f'INSERT INTO session ({", ".join(_COLUMNS[1:])}, "check") VALUES ({", ".join("?" * len(_COLUMNS))})'
+)
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM session"
+_UPDATE = (
+    "UPDATE session SET next_seq = ?, lines = ?, events = ?, first_ms = ?, last_ms = ?, chain = ?, head = ?, "
+    'sealed_lines = ?, artifacts = ?, findings = ?, "check" = ? WHERE id = ?'
+)
+_findings = msgspec.json.Decoder(list[Finding])
+
+
+class SessionRow(NamedTuple):
+    """All columns of a session but its check. Text is escaped, as it stands in the table."""
+
+    id: int
+    key: str
+    generation: int
+    dialect: str
+    header: bytes
+    created_ms: int
+    cwd: str | None
+    parent_key: str | None
+    seed_length: int | None
+    origin: str | None
+    delegation_depth: int | None
+    next_seq: int
+    lines: int
+    events: int
+    first_ms: int | None
+    last_ms: int | None
+    chain: bytes
+    head: bytes
+    sealed_lines: int
+    artifacts: int
+    findings: bytes | None
+    idem: str | None
+
+    @property
+    def session(self) -> SessionId:
+        return SessionId(unescape(self.key))
+
+    def check(self) -> bytes:
+        return row_check("session", self)
+
+    def decoded_findings(self) -> tuple[Finding, ...]:
+        """The findings that belong to this session's log."""
+        return tuple(_findings.decode(self.findings)) if self.findings else ()
+
+    def info(self, generations: int) -> SessionInfo:
+        """What a caller may know of the session, ``generations`` being the number of its id."""
+        return SessionInfo(
+            id=self.session,
+            generation=self.generation,
+            generations=generations,
+            dialect=unescape(self.dialect),
+            header=SessionHeader.parse(self.header),
+            next_seq=Seq(self.next_seq),
+            lines=self.lines,
+            events=self.events,
+            head=self.head,
+            first_ms=self.first_ms,
+            last_ms=self.last_ms,
+            findings=self.decoded_findings(),
+        )
+
+
+def header_columns(header: SessionHeader) -> dict[str, Any]:
+    """The columns that repeat what the header says, so that SQL can ask for it."""
+    return {
+        "key": escape(header.id),
+        "created_ms": header.created_ms,
+        "cwd": escape_optional(header.cwd),
+        "parent_key": escape_optional(header.parent),
+        "seed_length": header.seed_length,
+        "origin": escape_optional(header.origin),
+        "delegation_depth": header.delegation_depth,
+    }
+
+
+def pack_findings(findings: tuple[Finding, ...] | list[Finding]) -> bytes | None:
+    """Findings as a column holds them; None for none."""
+    return msgspec.json.encode(list(findings)) if findings else None
+
+
+def insert(link: Link, row: SessionRow) -> SessionRow:
+    """Write a new session (``row.id`` is ignored) and give it back with its id."""
+    placeholder_check = b""
+    made = link.one(_INSERT + " RETURNING id", (*row[1:], placeholder_check))
+    row = row._replace(id=made[0])
+    link.run('UPDATE session SET "check" = ? WHERE id = ?', (row.check(), row.id))
+    return row
+
+
+def load(link: Link, row_id: int, *, lock: bool = False) -> SessionRow:
+    """The session of this row id; ``lock`` keeps other writers off it until the transaction ends.
+
+    Raises ``CorruptLog`` when the row is not there: rows are never deleted.
+    """
+    found = link.one(f"{_SELECT} WHERE id = ?{_for_update(link, lock)}", (row_id,))
+    if found is None:
+        raise CorruptLog("", f"session row {row_id} is missing from the store; run `playhead verify`")
+    return SessionRow(*found)
+
+
+def of_key(link: Link, key: str, *, lock: bool = False) -> list[SessionRow]:
+    """All generations of the (escaped) id, oldest first."""
+    sql = f"{_SELECT} WHERE key = ? ORDER BY generation{_for_update(link, lock)}"
+    return [SessionRow(*found) for found in link.all(sql, (key,))]
+
+
+def every(link: Link) -> list[SessionRow]:
+    """All sessions of the store, in the order they were made."""
+    return [SessionRow(*found) for found in link.all(f"{_SELECT} ORDER BY id")]
+
+
+def save(link: Link, row: SessionRow, *, before: SessionRow | None = None) -> bool:
+    """Write the changing columns of ``row``. False, and nothing written, when ``before`` is given and the
+    stored row is no longer that one."""
+    sql = _UPDATE
+    values: list[Any] = [
+        row.next_seq,
+        row.lines,
+        row.events,
+        row.first_ms,
+        row.last_ms,
+        row.chain,
+        row.head,
+        row.sealed_lines,
+        row.artifacts,
+        row.findings,
+        row.check(),
+        row.id,
+    ]
+    if before is not None:
+        sql += ' AND next_seq = ? AND "check" = ?'
+        values += [before.next_seq, before.check()]
+    return link.run(sql, values) == 1
+
+
+def _for_update(link: Link, lock: bool) -> str:
+    return " FOR UPDATE" if lock and link.postgres else ""

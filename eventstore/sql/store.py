@@ -1,0 +1,473 @@
+"""A store on SQLite or PostgreSQL."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+from sqlalchemy import inspect
+from sqlalchemy.exc import IntegrityError
+
+from playhead.eventstore.dialect import Dialect, Native
+from playhead.eventstore.errors import (
+    SessionExists,
+    SessionNotFound,
+    StoreOutdated,
+    StoreUnavailable,
+    UsageError,
+)
+from playhead.eventstore.findings import Finding, damage
+from playhead.eventstore.header import SessionHeader, same_creation
+from playhead.eventstore.ids import Idem, Position
+from playhead.eventstore.log import Clock, SessionInfo
+from playhead.eventstore.recorded import Recorded
+from playhead.eventstore.source import BytesSource, Ingested, KnownFile, LogSource
+from playhead.eventstore.sql import (
+    artifacts,
+    commits,
+    ingesting,
+    reading,
+    rebuilding,
+    schema,
+    sealing,
+    session_row,
+    verifying,
+)
+from playhead.eventstore.sql.columns import escape, unescape
+from playhead.eventstore.sql.engine import Database, Link, is_memory, store_url
+from playhead.eventstore.sql.ingesting import Taken, few
+from playhead.eventstore.sql.session_row import SessionRow, pack_findings
+from playhead.eventstore.sql.sql_session import SqlSession
+from playhead.eventstore.sql.verifying import Head, Problem
+
+_OPEN_READERS = 64
+_ATTEMPTS = 4
+
+
+def now_ms() -> int:
+    """The wall clock as epoch milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def open_store(
+    address: str,
+    *,
+    create: bool = True,
+    dialects: Iterable[Dialect] = (),
+    clock: Clock = now_ms,
+) -> SqlStore:
+    """The store at ``address``: a path or URL of a SQLite file, ``sqlite://`` (in memory), or ``postgresql://...``.
+
+    ``create`` makes it where there is none. ``dialects`` turn stored facts into logical events. Raises
+    ``StoreUnavailable`` when there is no store or it cannot be reached, ``StoreOutdated`` when it needs
+    ``playhead store upgrade``, ``UsageError`` for an address that is none.
+    """
+    database = Database(store_url(address))
+    try:
+        _prepare(database, create)
+    except BaseException:
+        database.close()
+        raise
+    return SqlStore(database, dialects, clock)
+
+
+def _prepare(database: Database, create: bool) -> None:
+    """Make sure that a current store is there."""
+    file = database.file
+    if file is not None and not file.exists():
+        if not create:
+            raise StoreUnavailable(f"there is no store at {file}; `playhead import` makes one")
+        if not file.parent.is_dir():
+            try:
+                file.parent.mkdir(parents=True, mode=0o700)
+            except OSError as error:
+                raise StoreUnavailable(f"cannot make the folder {file.parent}: {error.strerror}") from error
+    with database.read() as link:
+        tables = set(inspect(link.connection).get_table_names())
+        revision = None
+        if "alembic_version" in tables:
+            found = link.one("SELECT version_num FROM alembic_version")
+            revision = found[0] if found else None
+        if revision == schema.REVISION:
+            return
+        if revision is not None:
+            hint = (
+                "`playhead store upgrade` brings it up to date"
+                if _older(revision)
+                else "use a newer Playhead"
+            )
+            raise StoreOutdated(
+                f"the store {database.name} has schema {revision}, this release needs {schema.REVISION}: {hint}"
+            )
+        if tables & set(schema.metadata.tables):
+            raise StoreUnavailable(f"{database.name} holds tables of the same names that are not Playhead's")
+    if tables and database.file is not None:
+        raise StoreUnavailable(f"{database.name} is a SQLite database, but not a Playhead store")
+    if not create:
+        raise StoreUnavailable(f"{database.name} holds no store; `playhead import` makes one")
+    with database.write() as link:
+        if "alembic_version" in inspect(link.connection).get_table_names():
+            return  # another process was first
+        schema.metadata.create_all(link.connection)
+        link.run("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
+        link.run("INSERT INTO alembic_version (version_num) VALUES (?)", (schema.REVISION,))
+        begin(link)
+
+
+def _older(revision: str) -> bool:
+    return revision < schema.REVISION
+
+
+def begin(link: Link) -> None:
+    """Write the one row of a new store."""
+    link.run(
+        "INSERT INTO store (id, format, store_uuid, pos, sessions, artifacts) VALUES (1, ?, ?, 0, 0, 0)",
+        (schema.FORMAT, str(uuid.uuid4())),
+    )
+
+
+class TypeIds:
+    """Numbers for event type names, shared by all sessions of a store."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {}
+
+    def ids(self, link: Link, names: Iterable[str]) -> dict[str, int]:
+        """The number of each name; a name that is new gets one."""
+        missing = [name for name in names if name not in self._ids]
+        for name in sorted(missing):
+            stored = escape(name)
+            link.run("INSERT INTO type (name) VALUES (?) ON CONFLICT (name) DO NOTHING", (stored,))
+            self._ids[name] = link.one("SELECT id FROM type WHERE name = ?", (stored,))[0]
+        return self._ids
+
+    def forget(self) -> None:
+        """Drop what a failed transaction may have numbered."""
+        self._ids.clear()
+
+
+class SqlStore:
+    """Sessions and files in one database; see ``log.Store`` and ``source.Archive`` for what is promised."""
+
+    def __init__(self, database: Database, dialects: Iterable[Dialect], clock: Clock) -> None:
+        self.database = database
+        self.clock = clock
+        self.types = TypeIds()
+        self._dialects: Mapping[str, Dialect] = {found.name: found for found in (Native(), *dialects)}
+
+    def dialect(self, name: str) -> Dialect:
+        """The dialect that a session names. Raises ``UsageError`` when no package brings it."""
+        found = self._dialects.get(unescape(name))
+        if found is None:
+            raise UsageError(
+                f"no dialect {name!r} is installed; the stored lines can still be read and exported"
+            )
+        return found
+
+    @property
+    def uuid(self) -> str:
+        """The identity of this store."""
+        with self.database.read() as link:
+            return str(link.one("SELECT store_uuid FROM store WHERE id = 1")[0])
+
+    @property
+    def position(self) -> Position:
+        """The position of the last committed fact; 0 in an empty store."""
+        with self.database.read() as link:
+            return Position(link.one("SELECT pos FROM store WHERE id = 1")[0])
+
+    # Sessions
+
+    def create(self, header: SessionHeader, *, idem: Idem | str | None = None) -> SqlSession:
+        """A new, empty session. See ``log.Store.create``."""
+        line = header.line()
+        row = ingesting.empty_row(header, line, Native.name, 1)
+        row = row._replace(idem=None if idem is None else escape(idem))
+        try:
+            with self.database.write() as link:
+                taken = session_row.of_key(link, row.key)
+                if taken:
+                    return self._created_before(taken, row)
+                row = session_row.insert(link, row)
+                commits.count(link, sessions=1)
+        except IntegrityError as error:
+            raise SessionExists(header.id) from error
+        return SqlSession(self, row)
+
+    def _created_before(self, taken: list[SessionRow], row: SessionRow) -> SqlSession:
+        """The session that the same call made before. Raises ``SessionExists`` when it was another call."""
+        for other in taken:
+            if row.idem is not None and other.idem == row.idem and same_creation(other.header, row.header):
+                return SqlSession(self, other)
+        raise SessionExists(row.session)
+
+    def session(self, id: str, *, generation: int | None = None) -> SqlSession:
+        """The session of exactly this id. See ``log.Store.session``."""
+        with self.database.read() as link:
+            rows = session_row.of_key(link, escape(id))
+        if not rows:
+            raise SessionNotFound(id)
+        if generation is None:
+            return SqlSession(self, _plain(rows))
+        for row in rows:
+            if row.generation == generation:
+                return SqlSession(self, row)
+        raise UsageError(f"session {id!r} has generations 1 to {len(rows)}, not {generation}")
+
+    def find(self, text: str, *, generation: int | None = None) -> SqlSession:
+        """The session whose id is ``text``, or else the only one whose id begins with it.
+
+        Raises ``SessionNotFound``, with the candidates when there are several.
+        """
+        try:
+            return self.session(text, generation=generation)
+        except SessionNotFound:
+            ids = sorted({info.id for info in self.sessions(id_prefix=text)}) if text else []
+        if len(ids) == 1:
+            return self.session(ids[0], generation=generation)
+        raise SessionNotFound(text, tuple(ids))
+
+    def sessions(
+        self,
+        *,
+        id_prefix: str | None = None,
+        cwd: str | None = None,
+        parent: str | None = None,
+        all_generations: bool = False,
+    ) -> list[SessionInfo]:
+        """The sessions that fit, newest ``created_ms`` first, then by id."""
+        with self.database.read() as link:
+            rows = session_row.every(link)
+        by_key: dict[str, list[SessionRow]] = {}
+        for row in rows:
+            by_key.setdefault(row.key, []).append(row)
+        infos = []
+        for same in by_key.values():
+            for row in same if all_generations else [_plain(same)]:
+                if id_prefix is not None and not row.session.startswith(id_prefix):
+                    continue
+                if cwd is not None and row.cwd != escape(cwd):
+                    continue
+                if parent is not None and row.parent_key != escape(parent):
+                    continue
+                infos.append(row.info(len(same)))
+        return sorted(infos, key=lambda info: (-info.header.created_ms, info.id, info.generation))
+
+    def read_all(self, after: int = 0, *, limit: int | None = None) -> Iterator[Recorded]:
+        """Facts of all sessions with position greater than ``after``, in commit order, at most ``limit``."""
+        cursors: OrderedDict[int, tuple[int, Iterator[Recorded]]] = OrderedDict()
+        left = limit
+        while left is None or left > 0:
+            with self.database.read() as link:
+                page = commits.page_after(link, after)
+            if not page:
+                return
+            for commit in page:
+                skip = max(0, after + 1 - commit.pos0)
+                take = commit.n - skip if left is None else min(commit.n - skip, left)
+                yield from self._facts_of(cursors, commit, commit.seq0 + skip, take)
+                after = commit.pos0 + skip + take - 1
+                if left is not None:
+                    left -= take
+                    if left <= 0:
+                        return
+
+    def _facts_of(
+        self,
+        cursors: OrderedDict[int, tuple[int, Iterator[Recorded]]],
+        commit: commits.Commit,
+        from_seq: int,
+        count: int,
+    ) -> Iterator[Recorded]:
+        """``count`` facts of a commit, going on where the last read of that session stopped."""
+        at, reader = cursors.pop(commit.session_id, (-1, iter(())))
+        for taken in range(count):
+            fact = next(reader, None) if at == from_seq + taken else None
+            if fact is None:
+                with self.database.read() as link:
+                    row = session_row.load(link, commit.session_id)
+                reader = reading.facts(self.database, row, from_seq + taken)
+                fact = next(reader)
+            at = fact.seq + 1
+            yield fact
+        cursors[commit.session_id] = (at, reader)
+        if len(cursors) > _OPEN_READERS:
+            cursors.popitem(last=False)
+
+    # Files
+
+    def known(self, root: str, path: str) -> KnownFile | None:
+        """What the last import of this file left; None for a file never seen."""
+        with self.database.read() as link:
+            row = artifacts.latest(link, root, path)
+        return None if row is None else artifacts.known(row)
+
+    def ingest(self, source: LogSource) -> Ingested:
+        """Take a log in, in one transaction: new events, a new generation, or nothing."""
+        outlined = False
+        for attempt in range(_ATTEMPTS):
+            try:
+                with self.database.write() as link:
+                    stored = session_row.of_key(link, escape(source.header.id), lock=True)
+                    if outlined or any(row.header == source.header_line for row in stored):
+                        return self._keep(link, source, *ingesting.take_outlined(link, source, stored))
+                    generation = max((row.generation for row in stored), default=0) + 1
+                    return self._keep(link, source, [ingesting.take_new(link, source, generation)], [])
+            except sealing.RanBack:
+                outlined = True
+            except IntegrityError:
+                if attempt == _ATTEMPTS - 1:
+                    raise  # not another importer of the same log: each of those leaves a row that we then see
+        raise StoreUnavailable(f"{self.database.name}: {source.path} is being imported by others; try again")
+
+    def _keep(self, link: Link, source: LogSource, taken: list[Taken], forks: list[Finding]) -> Ingested:
+        """Write the file, the findings and the positions of what was taken."""
+        now = self.clock()
+        findings = few([*source.shape.findings, *forks, *(one for part in taken for one in part.findings)])
+        added = 0
+        if source.container is None:
+            spans = [artifacts.Span(part.row.id, part.own_line, part.lines - part.own_line) for part in taken]
+            added = artifacts.put_log(link, source, taken[-1].row.id, spans, findings, now)
+        for part in taken:
+            self._save(link, part, findings)
+        news = [part for part in taken if part.new]
+        for part in taken:
+            commits.place(link, part.row.id, part.ranges, now)
+        commits.count(link, sessions=len(news), artifacts=added)
+        return Ingested(
+            changed=bool(news or added or any(part.ranges for part in taken)),
+            sessions=tuple((part.row.session, part.row.generation) for part in news),
+            events=sum(n for part in taken for _, n in part.ranges),
+            findings=tuple(findings),
+        )
+
+    def _save(self, link: Link, part: Taken, findings: list[Finding]) -> None:
+        """Write a session's row. Its findings are those of the file that has the most of it, and least damage."""
+        row = part.row
+        packed = row.findings
+        if part.lines == row.lines:
+            fewer = len(damage(findings)) < len(damage(row.decoded_findings()))
+            if part.new or part.ranges or fewer:
+                packed = pack_findings(findings)
+        session_row.save(link, row._replace(findings=packed, artifacts=artifacts.count_of(link, row.id)))
+
+    def archive(self, source: BytesSource) -> Ingested:
+        """Keep a file as bytes, in one transaction."""
+        with self.database.write() as link:
+            changed, added = artifacts.put_bytes(link, source, self.clock())
+            commits.count(link, artifacts=added)
+        return Ingested(changed=changed, findings=() if source.refused is None else (source.refused,))
+
+    def files(self) -> list[artifacts.StoredFile]:
+        """Every imported file, every version, by root and path."""
+        with self.database.read() as link:
+            return artifacts.listed(artifacts.every(link))
+
+    def export_file(self, file: artifacts.StoredFile, out: BinaryIO) -> rebuilding.Rebuilt:
+        """Write an imported file to ``out``, bit for bit. See ``rebuilding.rebuild``."""
+        with self.database.read() as link:
+            row = artifacts.load(link, file.id)
+        return rebuilding.rebuild(self.database, row, out)
+
+    def export(self, session: SqlSession, out: BinaryIO, *, decoded: bool = False) -> rebuilding.Rebuilt:
+        """Write the file of a session to ``out``: the original where it was imported from a file of its own.
+
+        ``decoded`` gives its plain lines: the header, and each line with LF. A session made here, or read from
+        a database, has no other form.
+        """
+        with self.database.read() as link:
+            files = artifacts.of_session(link, session.row_id)
+        if files and not decoded:
+            return rebuilding.rebuild(self.database, files[-1], out)
+        out.write(session.header_line + b"\n")
+        for block in session.blocks():
+            out.write(block)
+        return rebuilding.Rebuilt(True)
+
+    # Care
+
+    def verify(self, session: SqlSession | None = None) -> Iterator[Problem]:
+        """What is not as it was stored, in the whole store or in one session. See ``verifying.py``."""
+        return verifying.verify(self.database, self.dialect, None if session is None else session.row_id)
+
+    def heads(self) -> list[Head]:
+        """The hash heads of all sessions as of now, to be kept elsewhere."""
+        return verifying.heads(self.database)
+
+    def compare_heads(self, kept: Iterable[Head]) -> Iterator[Problem]:
+        """What changed below heads that were kept. Growth since then is no change."""
+        return verifying.compare_heads(self.database, kept)
+
+    def seal(self) -> int:
+        """Seal the rows of every session; how many sessions had any."""
+        with self.database.read() as link:
+            open_rows = [row.id for row in session_row.every(link) if row.sealed_lines < row.lines]
+        for row_id in open_rows:
+            with self.database.write() as link:
+                sealing.seal_session(link, row_id)
+        return len(open_rows)
+
+    def status(self) -> dict[str, Any]:
+        """Figures about the store: schema, identity, counts, sizes in bytes."""
+        with self.database.read() as link:
+            store = link.one("SELECT format, store_uuid, pos, sessions, artifacts FROM store WHERE id = 1")
+            lines, sealed, events = link.one(
+                "SELECT coalesce(sum(lines), 0), coalesce(sum(sealed_lines), 0), coalesce(sum(events), 0) FROM session"
+            )
+            segment_count, raw, body = link.one(
+                "SELECT count(*), coalesce(sum(raw_len), 0), coalesce(sum(length(body)), 0) FROM segment"
+            )
+            size = _size(link, self.database)
+        return {
+            "store": self.database.name,
+            "uuid": store[1],
+            "schema": schema.REVISION,
+            "format": store[0],
+            "position": store[2],
+            "sessions": store[3],
+            "files": store[4],
+            "events": int(events),
+            "lines": int(lines),
+            "unsealed_lines": int(lines - sealed),
+            "segments": segment_count,
+            "segment_bytes": int(body),
+            "line_bytes": int(raw),
+            "size_bytes": size,
+        }
+
+    def close(self) -> None:
+        """Give all connections back. An in-memory store is gone with this."""
+        self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _plain(rows: list[SessionRow]) -> SessionRow:
+    """The generation that a plain id means: the newest format, then the latest event, then the last that came."""
+    return max(
+        rows,
+        key=lambda row: (
+            SessionHeader.parse(row.header).version,
+            row.last_ms or row.created_ms,
+            row.generation,
+        ),
+    )
+
+
+def _size(link: Link, database: Database) -> int | None:
+    if link.postgres:
+        return int(link.one("SELECT pg_database_size(current_database())")[0])
+    if is_memory(database.url):
+        return None
+    pages, page_bytes = link.one("PRAGMA page_count")[0], link.one("PRAGMA page_size")[0]
+    return int(pages) * int(page_bytes)

@@ -1,0 +1,278 @@
+"""Whatever is changed in a store, ``verify`` finds it and says where."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sources import MemorySource, event_line, header
+from stores import ENGINES, store_address
+
+from playhead.eventstore.log import NewEvent
+from playhead.eventstore.source import BytesSource
+from playhead.eventstore.sql import SqlStore, open_store, reading, session_row
+from playhead.eventstore.sql.verifying import Head, Problem
+
+TABLES = ("session", "event", "segment", "artifact", "commit_log", "artifact_part")
+
+
+def fill(store: SqlStore) -> None:
+    """Sessions of every kind: imported in several segments, damaged, branched, native and half sealed; files."""
+    big = [event_line(at, "x/note", text=f"{at} " * 200) for at in range(3000)]
+    store.ingest(MemorySource(header("big"), big, path="big.jsonl"))
+    store.ingest(
+        MemorySource(
+            header("gaps"), [event_line(0), b"{oops", event_line(5)], path="gaps.jsonl", tail=b"tail"
+        )
+    )
+    branches = [event_line(0), event_line(1), event_line(1, "x/b"), event_line(2, "x/b")]
+    store.ingest(MemorySource(header("branches"), branches, path="branches.jsonl"))
+    store.archive(BytesSource("/logs", "noise.bin", "bytes", io.BytesIO(bytes(range(256)) * 5000)))
+    session = store.create(header("native"), idem="made")
+    session.append([NewEvent("x/note", {"n": at}) for at in range(10)], idem="first")
+    session.seal()
+    session.append([NewEvent("x/other", {"n": at}) for at in range(10)], idem="second")
+    other = store.create(header("other"))
+    other.append([NewEvent("x/note", {"text": "ü"})])
+    other.append([NewEvent("x/note", {"text": "v"})])
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("verify") / "store.sqlite"
+    with open_store(str(path)) as store:
+        fill(store)
+        assert [problem for problem in store.verify() if problem.severity == "error"] == []
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    return path
+
+
+@dataclass
+class Damaged:
+    """A copy of the store with raw access to its tables."""
+
+    path: Path
+    connection: sqlite3.Connection
+
+    def problems(self) -> list[Problem]:
+        self.connection.commit()
+        with open_store(str(self.path), create=False) as store:
+            return [problem for problem in store.verify() if problem.severity == "error"]
+
+    def rows(self, table: str) -> list[tuple[Any, ...]]:
+        return self.connection.execute(f"SELECT * FROM {table}").fetchall()
+
+    def columns(self, table: str) -> list[str]:
+        return [column[1] for column in self.connection.execute(f"PRAGMA table_info({table})")]
+
+    def key(self, table: str) -> list[str]:
+        found = [(column[5], column[1]) for column in self.connection.execute(f"PRAGMA table_info({table})")]
+        return [name for order, name in sorted(found) if order]
+
+
+@pytest.fixture
+def damaged(original: Path, tmp_path: Path) -> Iterator[Damaged]:
+    with copy_of(original, tmp_path) as copy:
+        yield copy
+
+
+@contextmanager
+def copy_of(original: Path, folder: Path) -> Iterator[Damaged]:
+    path = folder / "copy.sqlite"
+    for leftover in folder.glob("copy.sqlite*"):
+        leftover.unlink()
+    shutil.copy(original, path)
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA foreign_keys=OFF")
+    connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+    try:
+        yield Damaged(path, connection)
+    finally:
+        connection.close()
+
+
+def flipped(value: Any, bit: int) -> Any:
+    """``value`` with one bit changed; None for a value without bits."""
+    if isinstance(value, int):
+        return value ^ (1 << (bit % 63))
+    if isinstance(value, str):
+        raw = bytearray(value.encode("utf-8", "surrogateescape"))
+        if not raw:
+            return None
+        raw[(bit // 8) % len(raw)] ^= 1 << (bit % 8)
+        return bytes(raw)
+    if isinstance(value, bytes) and value:
+        raw = bytearray(value)
+        raw[(bit // 8) % len(raw)] ^= 1 << (bit % 8)
+        return bytes(raw)
+    return None
+
+
+def where(damaged: Damaged, table: str, row: tuple[Any, ...]) -> tuple[str, list[Any]]:
+    key = damaged.key(table)
+    names = damaged.columns(table)
+    return " AND ".join(f'"{name}" = ?' for name in key), [row[names.index(name)] for name in key]
+
+
+def concerned(damaged: Damaged, table: str, row: tuple[Any, ...]) -> set[str | None]:
+    """The session ids that a problem with this row must name one of; None stands for the store."""
+    names = damaged.columns(table)
+    if table == "session":
+        return {row[names.index("key")]}
+    if table == "artifact_part":
+        return {None}
+    session_id = row[names.index("session_id")]
+    found = damaged.connection.execute("SELECT key FROM session WHERE id = ?", (session_id,)).fetchone()
+    return {found[0] if found else None}
+
+
+@given(data=st.data())
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_flipped_bit_is_found_and_its_session_named(
+    original: Path, tmp_path: Path, data: st.DataObject
+) -> None:
+    with copy_of(original, tmp_path) as damaged:
+        table = data.draw(st.sampled_from(TABLES))
+        row = data.draw(st.sampled_from(damaged.rows(table)))
+        at = data.draw(st.integers(0, len(row) - 1))
+        changed = flipped(row[at], data.draw(st.integers(0, 1 << 20)))
+        if changed is None:
+            return
+        named = concerned(damaged, table, row)
+        condition, values = where(damaged, table, row)
+        column = damaged.columns(table)[at]
+        kind = {str: "TEXT", bytes: "BLOB", int: "INTEGER"}[type(row[at])]
+        try:
+            damaged.connection.execute(
+                f'UPDATE {table} SET "{column}" = CAST(? AS {kind}) WHERE {condition}', [changed, *values]
+            )
+        except sqlite3.IntegrityError:
+            return  # the database itself refuses a row like that
+        problems = damaged.problems()
+        assert problems, (table, column, row[at], changed)
+        if table != "session" or column not in ("key", "id"):
+            assert {problem.session for problem in problems} & named, (table, column, problems)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_any_dropped_row_is_found(original: Path, tmp_path: Path, table: str) -> None:
+    with copy_of(original, tmp_path) as damaged:
+        count = len(damaged.rows(table))
+    assert count
+    for at in range(count):
+        with copy_of(original, tmp_path) as damaged:
+            row = damaged.rows(table)[at]
+            condition, values = where(damaged, table, row)
+            named = concerned(damaged, table, row)
+            damaged.connection.execute(f"DELETE FROM {table} WHERE {condition}", values)
+            problems = damaged.problems()
+            assert problems, row
+            if table in ("segment", "event"):
+                hit = [
+                    problem
+                    for problem in problems
+                    if problem.session in named and problem.from_line is not None
+                ]
+                names = damaged.columns(table)
+                line = row[names.index("line0" if table == "segment" else "line_no")] + 2
+                assert any(problem.from_line <= line < (problem.to_line or 0) for problem in hit), problems  # type: ignore[operator]
+
+
+@given(data=st.data())
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_two_swapped_rows_are_found(original: Path, tmp_path: Path, data: st.DataObject) -> None:
+    with copy_of(original, tmp_path) as damaged:
+        table = data.draw(st.sampled_from(TABLES))
+        rows = damaged.rows(table)
+        one, other = data.draw(st.lists(st.sampled_from(rows), min_size=2, max_size=2, unique=True))
+        names, key = damaged.columns(table), damaged.key(table)
+        rest = [name for name in names if name not in key]
+        if [one[names.index(name)] for name in rest] == [other[names.index(name)] for name in rest]:
+            return
+        # Unique columns forbid the two-step swap, so both rows go and come back with each other's contents.
+        for row in (one, other):
+            condition, values = where(damaged, table, row)
+            damaged.connection.execute(f"DELETE FROM {table} WHERE {condition}", values)
+        for keys, contents in ((one, other), (other, one)):
+            mixed = [keys[at] if name in key else contents[at] for at, name in enumerate(names)]
+            marks = ", ".join("?" * len(names))
+            damaged.connection.execute(f"INSERT INTO {table} VALUES ({marks})", mixed)
+        assert damaged.problems(), (table, one, other)
+
+
+def test_a_consistent_rewrite_shows_only_against_kept_heads(damaged: Damaged) -> None:
+    with open_store(str(damaged.path)) as store:
+        kept = store.heads()
+        assert list(store.compare_heads(kept)) == []
+        store.session("other").append([NewEvent("x/note", {"text": "later"})])
+        assert list(store.compare_heads(kept)) == []
+    forged = damaged.path.with_name("forged.sqlite")
+    with open_store(str(forged)) as store:
+        fill_forged(store, kept[0].store)
+        assert [problem for problem in store.verify() if problem.severity == "error"] == []
+        problems = list(store.compare_heads([head for head in kept if head.id == "other"]))
+        assert [(problem.kind, problem.session) for problem in problems] == [("rewritten", "other")]
+
+
+def fill_forged(store: SqlStore, uuid: str) -> None:
+    """A store that claims to be another, with another session ``other`` of the same length."""
+    with store.database.write() as link:
+        link.run("UPDATE store SET store_uuid = ?", (uuid,))
+    other = store.create(header("other"))
+    other.append([NewEvent("x/note", {"text": "u"}), NewEvent("x/note", {"text": "v"})])
+
+
+def test_a_cut_tail_with_a_matching_head_shows_against_kept_heads(damaged: Damaged) -> None:
+    with open_store(str(damaged.path)) as store:
+        kept = [head for head in store.heads() if head.id == "other"]
+        with store.database.write() as link:
+            row = next(row for row in session_row.every(link) if row.session == "other")
+            link.run("DELETE FROM event WHERE session_id = ? AND line_no >= 1", (row.id,))
+            cut = row._replace(lines=1, events=1, next_seq=1)
+            chain = reading.chain_at(link, cut, 1)
+            session_row.save(link, cut._replace(chain=chain.value, head=chain.head(1)))
+        problems = list(store.compare_heads(kept))
+        assert [(problem.kind, problem.from_line, problem.to_line) for problem in problems] == [("cut", 3, 4)]
+
+
+def test_kept_heads_of_another_store_are_said_to_be_that(damaged: Damaged) -> None:
+    with open_store(str(damaged.path)) as store:
+        problems = list(store.compare_heads([Head("elsewhere", "other", 1, 1, 1, "00")]))
+        assert [problem.kind for problem in problems] == ["other-store"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_both_engines_find_damage_the_same_way(engine: str, tmp_path: Path) -> None:
+    changes = (
+        ("UPDATE segment SET t0 = t0 + 1 WHERE line0 = 0", "segment-check"),
+        ("UPDATE event SET time_ms = time_ms + 1 WHERE line_no = 12", "event-row"),
+        ("UPDATE commit_log SET time_ms = time_ms + 1 WHERE pos0 = 1", "commit-check"),
+        ("UPDATE artifact SET size = size + 1", "artifact-check"),
+        ("UPDATE session SET cwd = 'elsewhere'", "session-check"),
+        ("DELETE FROM event WHERE line_no = 11", "lines-missing"),
+    )
+    for change, kind in changes:
+        with store_address(engine, tmp_path) as address, open_store(address) as store:
+            fill(store)
+            with store.database.write() as link:
+                assert link.run(change) >= 1
+            assert kind in {problem.kind for problem in store.verify()}
+
+
+def test_verifying_one_session_looks_at_it_alone(damaged: Damaged) -> None:
+    damaged.connection.execute("UPDATE segment SET t0 = t0 + 1 WHERE session_id = 1 AND line0 = 0")
+    damaged.connection.commit()
+    with open_store(str(damaged.path)) as store:
+        assert [problem.kind for problem in store.verify(store.session("native"))] == []
+        assert next(store.verify(store.session("big"))).kind == "segment-check"
