@@ -238,7 +238,7 @@ def _index(value: dict[str, Any]) -> int:
     if type(index) is int:
         return index
     if is_safe_integer(index):
-        return int(index)  # type: ignore[arg-type]
+        return int(index)
     raise MalformedChunk(f"the index of a {value['type']} chunk is not a whole number")
 
 
