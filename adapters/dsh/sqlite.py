@@ -208,6 +208,8 @@ def _copied(file: str, folder: str) -> dict[str, str]:
     """Copies, which fit each other, of a database and what belongs to it."""
     for _ in range(_COPY_ATTEMPTS):
         before = _state(file)
+        if before[""] is None:
+            raise NotALog("unreadable", "the database is gone")
         copies: dict[str, str] = {}
         try:
             for ending in ("", *CONTENT_COMPANIONS):
@@ -215,8 +217,6 @@ def _copied(file: str, folder: str) -> dict[str, str]:
                     copies[ending] = os.path.join(folder, f"kept{ending}")
                     shutil.copyfile(file + ending, copies[ending])
         except FileNotFoundError:
-            if not os.path.exists(file):
-                raise NotALog("unreadable", "the database is gone") from None
             continue
         except OSError as error:
             raise NotALog("unreadable", error.strerror or str(error)) from error
