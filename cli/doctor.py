@@ -101,6 +101,12 @@ def _examine_store(report: Report, store: str | None) -> dict[str, int]:
                     "`playhead events` tells what is lost"
                 )
             files = held.files()
+            foreign = sorted({file.library for file in files} - {"", LIBRARY})
+            report.problems += [
+                f"some files were compressed by libzstd {library}, and {LIBRARY} is installed here: their lines are "
+                "whole, but not every compressed frame may come back as it was"
+                for library in foreign
+            ]
         except PlayheadError as error:
             report.problems.append(str(error))
             return {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from shutil import get_terminal_size
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,10 +13,13 @@ from playhead.cli.app import DONE, FOUND_A_PROBLEM, command
 from playhead.cli.safe_text import safe
 from playhead.cli.target import GenerationOption, SessionArgument, opened
 from playhead.eventstore import envelope, json_text
-from playhead.eventstore.errors import UsageError
+from playhead.eventstore.errors import UnknownEventType, UsageError
 from playhead.eventstore.findings import damage as damaged
 from playhead.eventstore.log import Session
 from playhead.eventstore.recorded import Recorded, Replace
+
+if TYPE_CHECKING:
+    from playhead.eventstore.sql.sql_session import SqlSession
 
 
 @command("events")
@@ -34,6 +37,10 @@ def events(
     logical: Annotated[
         bool, typer.Option("--logical", help="Events in the current vocabulary, whatever the log's format.")
     ] = False,
+    ignorable: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TYPE", help="With --logical: this unknown type changes nothing; repeatable."),
+    ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Show nothing of a damaged log.")] = False,
     generation: GenerationOption = None,
     store: place.StoreOption = None,
@@ -44,6 +51,8 @@ def events(
     """
     if raw and (json or logical):
         raise UsageError("--raw shows stored lines as they are: leave out --json and --logical")
+    if ignorable and not logical:
+        raise UsageError("--ignorable goes with --logical")
     if to_seq is not None and to_seq < from_seq:
         raise UsageError(f"--to {to_seq} lies before --from {from_seq}")
     types = frozenset(type) if type else None
@@ -58,10 +67,34 @@ def events(
             for line in _lines(log, from_seq, to_seq, types):
                 output.data(line + b"\n")
         elif logical:
+            broken |= _tell_unknown(log, frozenset(ignorable or ()), strict)
             _show((e for e in log.events(from_seq, to_seq) if types is None or e.type in types), json)
         else:
             _show(log.read(from_seq, to_seq, types=types), json)
     return FOUND_A_PROBLEM if broken else DONE
+
+
+def _tell_unknown(log: SqlSession, ignorable: Iterable[str], strict: bool) -> bool:
+    """Say which events have a type that nobody knows and that may change what follows; True if any has.
+
+    ``strict`` raises ``UnknownEventType`` instead.
+    """
+    from playhead.eventstore.registry import event_types
+
+    passed = set(ignorable)
+    unknown = False
+    for event in log.events():
+        if event.ignorable or event.type in passed:
+            continue
+        passed.add(event.type)
+        if event.type in event_types:
+            continue
+        if strict:
+            raise UnknownEventType(event.type, event.seq, log.id)
+        unknown = True
+        where = f"unknown event type {event.type}, first at seq {event.seq}"
+        output.note(f"{safe(log.id)}: interpretation incomplete: {safe(where)}")
+    return unknown
 
 
 def _lines(log: Session, from_seq: int, to_seq: int | None, types: frozenset[str] | None) -> Iterator[bytes]:

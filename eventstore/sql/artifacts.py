@@ -83,8 +83,8 @@ class ArtifactRow(NamedTuple):
 class StoredFile:
     """One imported file. ``path`` lies below ``root``, both as they were given, with ``/`` between parts.
 
-    ``version`` counts from 1 where a file was imported again after it had been rewritten. ``sessions`` are
-    the (id, generation) of the logs in it; ``refused`` says why there is none.
+    ``version`` counts from 1 where a file was imported again after it had been rewritten. ``refused`` says why
+    it is not interpreted. ``library`` is the libzstd that makes its compressed frames again; "" if none is needed.
     """
 
     id: int
@@ -96,6 +96,7 @@ class StoredFile:
     layout: str
     refused: Finding | None
     newest: bool
+    library: str
 
 
 def _open(blob: bytes) -> Envelope:
@@ -142,8 +143,8 @@ def every(link: Link) -> list[ArtifactRow]:
 
 def listed(rows: Iterable[ArtifactRow]) -> list[StoredFile]:
     """The files that ``rows`` describe."""
-    rows = list(rows)
-    newest = {(row.root, row.path): row.version for row in rows}
+    opened = [(row, row.opened()) for row in rows]
+    newest = {(row.root, row.path): row.version for row, _ in opened}
     return [
         StoredFile(
             id=row.id,
@@ -153,10 +154,11 @@ def listed(rows: Iterable[ArtifactRow]) -> list[StoredFile]:
             sha256=row.sha256,
             size_bytes=row.size,
             layout=row.layout,
-            refused=row.opened().refused,
+            refused=envelope.refused,
             newest=newest[row.root, row.path] == row.version,
+            library=envelope.library if any(recipe for _, _, recipe in envelope.frames) else "",
         )
-        for row in rows
+        for row, envelope in opened
     ]
 
 

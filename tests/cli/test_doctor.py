@@ -62,3 +62,16 @@ def test_a_folder_without_permission_is_a_problem(
     ran = play("doctor")
     assert ran.code == 1
     assert f"cannot be read: {home}: Permission denied" in ran.out.decode()
+
+
+def test_another_libzstd_than_the_recipes_need_is_a_problem(
+    play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from playhead.cli import doctor
+
+    play("import", example_logs.write_file(tmp_path / "somewhere", "framed", 4, compressed=True))
+    assert play("doctor").code == 0
+    monkeypatch.setattr(doctor, "LIBRARY", "9.9.9")
+    ran = play("doctor")
+    assert ran.code == 1
+    assert "9.9.9 is installed here" in ran.out.decode()

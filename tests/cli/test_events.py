@@ -137,3 +137,44 @@ def test_a_generation_can_be_named(full: Play, home: Path) -> None:
 def test_options_that_contradict_each_other_are_wrong_usage(full: Play, words: list[str]) -> None:
     ran = full("events", "plain-v0", *words)
     assert (ran.code, ran.out) == (2, b"")
+
+
+@pytest.fixture
+def unknown_log(tmp_path: Path) -> Path:
+    """A log with an unknown event at seq 1 that is not marked ignorable, and one at seq 2 that is."""
+    log = tmp_path / "unknown.jsonl"
+    lines = (
+        example_logs.header("unknown", 0).line(),
+        b'{"type":"turn/start","seq":0,"time":1,"data":{"turn":1}}',
+        b'{"type":"x/required","seq":1,"time":1,"data":{}}',
+        b'{"type":"x/note","seq":2,"time":1,"data":{},"ignorable":true}',
+    )
+    log.write_bytes(b"\n".join(lines) + b"\n")
+    return log
+
+
+def test_an_unknown_required_event_makes_an_interpretation_incomplete(play: Play, unknown_log: Path) -> None:
+    ran = play("events", unknown_log, "--logical")
+    assert ran.code == 1
+    assert ran.err == (
+        "playhead: unknown: interpretation incomplete: unknown event type x/required, first at seq 1\n"
+    )
+    assert seqs(ran.rows) == [0, 1, 2]
+
+
+def test_strict_refuses_to_interpret_an_unknown_required_event(play: Play, unknown_log: Path) -> None:
+    ran = play("events", unknown_log, "--logical", "--strict")
+    assert (ran.code, ran.out) == (1, b"")
+    assert "x/required" in ran.err
+
+
+def test_an_unknown_event_that_the_user_vouches_for_is_passed_over(play: Play, unknown_log: Path) -> None:
+    ran = play("events", unknown_log, "--logical", "--strict", "--ignorable", "x/required")
+    assert (ran.code, ran.err) == (0, "")
+    assert seqs(ran.rows) == [0, 1, 2]
+
+
+def test_stored_lines_are_shown_whatever_their_types(play: Play, unknown_log: Path) -> None:
+    for form in ([], ["--json"], ["--raw"], ["--strict"]):
+        assert play("events", unknown_log, *form).code == 0
+    assert play("events", unknown_log, "--ignorable", "x/required").code == 2

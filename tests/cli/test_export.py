@@ -112,7 +112,7 @@ def test_a_wrong_combination_of_options_is_wrong_usage(full: Play, words: list[s
 
 
 def stored(id: int, root: str, path: str, *, version: int = 1, newest: bool = True) -> StoredFile:
-    return StoredFile(id, root, path, version, b"", 0, "jsonl", None, newest)
+    return StoredFile(id, root, path, version, b"", 0, "jsonl", None, newest, "")
 
 
 def places(*files: StoredFile, versions: bool = False) -> dict[str, int]:
