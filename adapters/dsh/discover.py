@@ -18,6 +18,8 @@ from playhead.eventstore.findings import Finding
 
 SQLITE_MAGIC = b"SQLite format 3\x00"
 APPLICATION_ID = 1146308688
+_OURS = APPLICATION_ID.to_bytes(4, "big")
+_APPLICATION = slice(68, 72)
 COMPANIONS = ("-wal", "-journal", "-shm")
 """What SQLite keeps beside a database; the first two hold a part of its content."""
 
@@ -134,14 +136,31 @@ def _belongs_to_database(file: str) -> bool:
 def is_database(file: str) -> bool:
     """True when ``file`` is a SQLite database whose first page names dsh as its application.
 
-    A database that was never checkpointed has its first page in the WAL; such a one says 0 and is taken
-    when a WAL lies beside it.
+    The first page of a database that was never checkpointed says 0; what it is stands in the WAL.
     """
     head = _magic(file)
     if head is None:
         return False
-    application = int.from_bytes(head[68:72], "big")
-    return application == APPLICATION_ID or (application == 0 and os.path.exists(file + "-wal"))
+    application = head[_APPLICATION]
+    return application == _OURS or (application == bytes(4) and _wal_names_us(file + "-wal"))
+
+
+def _wal_names_us(file: str) -> bool:
+    """True when a WAL holds a first page that names dsh.
+
+    A WAL is a header of 32 bytes, with the page size at byte 8, and frames: 24 bytes, of which the first four
+    are the page number, and the page.
+    """
+    try:
+        with open(file, "rb") as opened:
+            page_bytes = int.from_bytes(opened.read(32)[8:12], "big")
+            while len(frame := opened.read(24 + 100)) == 24 + 100:
+                if frame[:4] == b"\0\0\0\x01" and frame[24:][_APPLICATION] == _OURS:
+                    return True
+                opened.seek(max(page_bytes - 100, 0), os.SEEK_CUR)
+    except OSError:
+        pass
+    return False
 
 
 def _magic(file: str) -> bytes | None:

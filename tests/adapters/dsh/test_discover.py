@@ -121,14 +121,17 @@ def test_a_folder_that_cannot_be_read_is_a_finding_and_the_others_are_read(
     assert {trouble.finding.kind for trouble in found.troubles} == {"unreadable"}
 
 
-def test_a_database_that_lies_in_its_wal_is_found(tmp_path: Path) -> None:
+@pytest.mark.parametrize("application", [APPLICATION_ID, 0, 7])
+def test_a_database_whose_first_page_lies_in_its_wal_is_told_by_it(tmp_path: Path, application: int) -> None:
     file = tmp_path / "new.db"
     connection = sqlite3.connect(file)
     connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute("CREATE TABLE t (a)")
+    connection.execute(f"PRAGMA application_id = {application}")
     try:
-        assert is_database(str(file))
+        assert file.read_bytes()[68:72] == bytes(4)
+        assert is_database(str(file)) == (application == APPLICATION_ID)
+        assert len(discover(str(tmp_path)).candidates) == (application == APPLICATION_ID)
     finally:
         connection.close()
 
