@@ -24,6 +24,7 @@ from playhead.eventstore.sql.engine import Link
 from playhead.eventstore.sql.row_check import COLUMNS, row_check
 
 PART_BYTES = 1 << 20
+LOG_LAYOUTS = ("jsonl", "jsonl.zstd")
 
 _COLUMNS = COLUMNS["artifact"]
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM artifact"
@@ -83,8 +84,8 @@ class ArtifactRow(NamedTuple):
 class StoredFile:
     """One imported file. ``path`` lies below ``root``, both as they were given, with ``/`` between parts.
 
-    ``version`` counts from 1 where a file was imported again after it had been rewritten. ``refused`` says why
-    it is not interpreted. ``library`` is the libzstd that makes its compressed frames again; "" if none is needed.
+    ``version`` counts from 1 where a file was imported again after it had been rewritten. ``layout`` is ``jsonl``,
+    ``jsonl.zstd``, ``sqlite`` or ``bytes``; ``refused`` says why a file is not interpreted. ``library`` is the libzstd that makes its compressed frames again; "" if none is needed.
     """
 
     id: int
@@ -97,6 +98,11 @@ class StoredFile:
     refused: Finding | None
     newest: bool
     library: str
+
+    @property
+    def is_log(self) -> bool:
+        """True for a file whose lines were taken in; False for one kept as bytes."""
+        return self.layout in LOG_LAYOUTS
 
 
 def _open(blob: bytes) -> Envelope:

@@ -373,6 +373,17 @@ class SqlStore:
             row = artifacts.load(link, file.id)
         return rebuilding.rebuild(self.database, row, out)
 
+    def decoded(self, file: artifacts.StoredFile) -> Iterator[bytes]:
+        """The decoded log of an imported file in pieces: header, lines, and what stands behind the last line end.
+
+        Raises ``UsageError`` for a file that is no log.
+        """
+        if not file.is_log:
+            raise UsageError(f"{file.path} was kept as bytes; it has no lines")
+        with self.database.read() as link:
+            row = artifacts.load(link, file.id)
+        return rebuilding.decoded(self.database, row)
+
     def export(self, session: SqlSession, out: BinaryIO, *, decoded: bool = False) -> rebuilding.Rebuilt:
         """Write the file of a session to ``out``: the original where it was imported from a file of its own.
 
