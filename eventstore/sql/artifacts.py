@@ -85,7 +85,8 @@ class StoredFile:
     """One imported file. ``path`` lies below ``root``, both as they were given, with ``/`` between parts.
 
     ``version`` counts from 1 where a file was imported again after it had been rewritten. ``layout`` is ``jsonl``,
-    ``jsonl.zstd``, ``sqlite`` or ``bytes``; ``refused`` says why a file is not interpreted. ``library`` is the libzstd that makes its compressed frames again; "" if none is needed.
+    ``jsonl.zstd``, ``sqlite`` or ``bytes``; ``refused`` says why a file is not interpreted. ``library`` is the libzstd that makes
+    its compressed frames again; "" where none is needed.
     """
 
     id: int

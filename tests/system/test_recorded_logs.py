@@ -10,13 +10,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import playhead
 import pytest
+from reference import SHARED, needs_shared, shared_path
+from stores import ENGINES, store_address
+
+import playhead
 from playhead.adapters.dsh.importer import import_paths
 from playhead.eventstore import json_text
 from playhead.eventstore.sql import SqlStore
-from reference import SHARED, needs_shared, shared_path
-from stores import ENGINES, store_address
 
 pytestmark = needs_shared
 
