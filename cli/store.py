@@ -32,8 +32,8 @@ def status(
 
 _NAMES = {
     "unsealed_lines": "not sealed",
-    "line_bytes": "sealed lines",
-    "segment_bytes": "  compressed to",
+    "line_bytes": "sealed, plain",
+    "segment_bytes": "sealed, stored",
     "size_bytes": "size",
 }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
+from warnings import warn
 
 from playhead.eventstore.dialect import Dialect
 from playhead.eventstore.errors import (
@@ -26,6 +27,7 @@ from playhead.eventstore.errors import (
     WrongExpectedSeq,
 )
 from playhead.eventstore.header import SessionHeader
+from playhead.eventstore.ids import CallId, GoalId, Idem, MessageId, Position, Seq, SessionId
 from playhead.eventstore.log import Appended, NewEvent, Session, SessionInfo, Store
 from playhead.eventstore.recorded import Recorded, Replace
 
@@ -37,19 +39,26 @@ DIALECT_GROUP = "playhead.dialects"
 
 __all__ = [
     "Appended",
+    "CallId",
     "CorruptLog",
     "Dialect",
+    "GoalId",
+    "Idem",
     "IdempotencyConflict",
+    "MessageId",
     "NewEvent",
     "NotALog",
     "NotLosslessJson",
     "PlayheadError",
+    "Position",
     "ReadOnlySession",
     "Recorded",
     "Replace",
+    "Seq",
     "Session",
     "SessionExists",
     "SessionHeader",
+    "SessionId",
     "SessionInfo",
     "SessionNotFound",
     "Store",
@@ -65,13 +74,23 @@ __all__ = [
 
 @cache
 def dialects() -> dict[str, Dialect]:
-    """The dialects of imported logs by name: the built-in ones, and those of installed packages."""
+    """The dialects of imported logs by name: the built-in ones, and those of installed packages.
+
+    A package whose dialect does not load is passed over with a warning.
+    """
     from playhead.adapters.dsh import DIALECTS
 
     known = dict(DIALECTS)
     for entry in entry_points(group=DIALECT_GROUP):
-        added: Dialect = entry.load()
-        known[added.name] = added
+        try:
+            added: Dialect = entry.load()
+            known[added.name] = added
+        except Exception as error:
+            warn(
+                f"the dialect {entry.name} ({entry.value}) failed to load: {error!r}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
     return known
 
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
+import example_logs
 import pytest
 from cli_runner import Play, Ran
 from typer.testing import CliRunner
 
 from playhead.cli.app import app
 from playhead.cli.main import load_commands
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
-
-import example_logs
 
 
 @pytest.fixture

@@ -1,0 +1,157 @@
+"""The documentation is true: its examples run, its links lead somewhere, its options exist."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from itertools import chain
+from pathlib import Path
+
+import example_logs
+import pytest
+from typer.testing import CliRunner
+
+from playhead.cli.app import app
+from playhead.cli.main import load_commands
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+
+
+def help_of(*words: str) -> str:
+    load_commands()
+    result = CliRunner().invoke(
+        app, [*words, "--help"], env={"COLUMNS": "200", "TERM": "dumb", "NO_COLOR": "1"}
+    )
+    assert result.exit_code == 0
+    return result.stdout
+
+
+def listed(text: str, panel: str) -> list[str]:
+    """The first words of the entries in a panel of the help."""
+    body = re.search(rf"─ {panel} ─.*?\n(.*?)╰", text, re.DOTALL)
+    return [] if body is None else re.findall(r"(?m)^│ (?:\* )?\s?(\S+)", body.group(1))
+
+
+def commands() -> list[str]:
+    """Every command, those of groups as two words."""
+    found = []
+    for name in listed(help_of(), "Commands"):
+        inner = listed(help_of(name), "Commands")
+        found += [f"{name} {sub}" for sub in inner] if inner else [name]
+    return found
+
+
+def sections() -> dict[str, str]:
+    """Command -> its section in docs/cli.md; the part before the first is the one of the program itself."""
+    parts = re.split(r"(?m)^## playhead (.+)$", (ROOT / "docs" / "cli.md").read_text(encoding="utf-8"))
+    return dict(zip(["", *parts[1::2]], parts[0::2], strict=True))
+
+
+def test_every_command_has_a_section_and_every_section_a_command() -> None:
+    assert sorted(commands()) == sorted(name for name in sections() if name)
+
+
+@pytest.mark.parametrize("command", ["", *(name for name in sections() if name)])
+def test_the_options_of_a_command_are_those_of_its_section(command: str) -> None:
+    shown = set(listed(help_of(*command.split()), "Options")) - {"--help"}
+    told = set(re.findall(r"(?m)^\| `(--[a-z-]+)`", sections()[command])) - {"--help"}
+    assert told == shown
+
+
+@pytest.mark.parametrize("command", ["", *(name for name in sections() if name)])
+def test_every_option_and_command_has_a_help_text(command: str) -> None:
+    rows = re.findall(r"(?m)^│ (.*) │$", help_of(*command.split()))
+    assert all(re.search(r"[a-z]{3}.*\.", row) for row in rows if row.startswith("--"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_sections_that_the_code_refers_to_are_there() -> None:
+    missing = []
+    for folder in ("eventstore", "adapters", "cli", "projections", "replay", "live", "web", "migrations"):
+        for module in (ROOT / folder).rglob("*.py"):
+            text = " ".join(module.read_text(encoding="utf-8").split())
+            for page, title in re.findall(r'(docs/[\w-]+\.md)(?:, "([^"]+)")?', text):
+                file = ROOT / page
+                if not file.is_file():
+                    missing.append(f"{module}: {page}")
+                elif title and not re.search(
+                    rf"(?m)^#+ {re.escape(title)}$", file.read_text(encoding="utf-8")
+                ):
+                    missing.append(f"{module}: {page}, {title}")
+    assert not missing
+
+
+def test_the_python_example_of_the_readme_runs(tmp_path: Path) -> None:
+    (example,) = re.findall(
+        r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL
+    )
+    example_logs.write_file(tmp_path, "from-the-readme", 0)
+    done = subprocess.run(
+        [sys.executable, "-c", example],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "1 files, 31 events, 0 damaged",
+        "0 turn/start {'turn': 1}",
+        "1 turn/end {'turn': 1, 'reason': {'kind': 'completed'}}",
+    ]
+
+
+def test_the_examples_of_how_to_extend_work(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    event_type, command = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "weather_events.py").write_text(event_type)
+    (tmp_path / "count_command.py").write_text(command)
+    use = """
+import count_command, playhead, weather_events
+from playhead.cli.app import app
+from playhead.eventstore.registry import event_types
+
+print(event_types.decode("weather/observed", {"sky": "grey"}).sky)
+playhead.open_store("store.sqlite").close()
+app(["--store", "store.sqlite", "count"])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", use],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (0, "grey\n0\n"), done.stderr
+
+
+def test_the_demo_gets_every_byte_back(tmp_path: Path) -> None:
+    program = [sys.executable, str(ROOT / "examples" / "demo.py"), str(tmp_path / "demo")]
+    done = subprocess.run(program, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "8 of 8 files came back with identical bytes." in done.stdout
+
+
+def test_the_demo_touches_no_folder_that_it_did_not_make(tmp_path: Path) -> None:
+    (tmp_path / "precious").touch()
+    program = [sys.executable, str(ROOT / "examples" / "demo.py"), str(tmp_path)]
+    done = subprocess.run(program, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    assert done.returncode == 2
+    assert (tmp_path / "precious").exists()
+
+
+def test_every_dependency_is_named_with_its_reason() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
+    names = {re.match(r"[\w-]+", requirement)[0] for requirement in wanted}  # type: ignore[index]
+    page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"(?m)^\| `([\w-]+)` \|", page)) == names
