@@ -7,7 +7,7 @@ that its source names. A request header names its provider and model. Two retire
 everywhere.
 
 A seed is also checked for JSON that would not come back as it is; what was parsed from storage is trusted.
-Both checks give the reason why the event is refused, or None. They say nothing about how events relate.
+The checks give the reason why the event is refused, or None. They say nothing about how events relate.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from playhead.eventstore.errors import NotLosslessJson
 from playhead.eventstore.ids import is_safe_integer
 from playhead.eventstore.registry import event_types
 
-_MEMBERS = frozenset({"type", "seq", "time", "data", "ignorable", "sourceEventSeqs", "surfaceOp"})
+MEMBERS = frozenset({"type", "seq", "time", "data", "ignorable", "sourceEventSeqs", "surfaceOp"})
+"""The members that an event may have."""
+
 _ROLES = {"assistant/message": "assistant", "system/message": "system", "developer/message": "developer"}
 _MARKS = ("reasoningEffort", "maxTokens")
 
@@ -40,20 +42,24 @@ def stored_refusal(event: Any, seq: int) -> str | None:
     problem = _envelope_problem(event, seq)
     if problem is not None:
         return problem
-    tag, data = event["type"], event["data"]
+    return data_refusal(event["type"], event["data"])
+
+
+def data_refusal(tag: str, data: Any) -> str | None:
+    """Why ``data`` cannot be what an event of type ``tag`` says; None for a type that has no such rule."""
     if tag == "request/header-delta":
         return "request/header-delta is retired"
     if tag == "request/header":
         return _header_problem(data)
     if tag == "user/message":
         return _message_problem(tag, data)
-    if _is_surface(tag):
+    if is_surface(tag):
         return _message_problem(tag, data.get("message") if isinstance(data, dict) else None)
     return None
 
 
 def _envelope_problem(event: dict[str, Any], seq: int) -> str | None:
-    unknown = event.keys() - _MEMBERS
+    unknown = event.keys() - MEMBERS
     if unknown:
         return f"an event has no member {min(unknown)!r}"
     tag = event.get("type")
@@ -67,12 +73,13 @@ def _envelope_problem(event: dict[str, Any], seq: int) -> str | None:
         return "there is no data"
     if event.get("ignorable", True) is not True:
         return "ignorable is something else than true"
-    if not _is_surface(tag) and ("surfaceOp" in event or "sourceEventSeqs" in event):
+    if not is_surface(tag) and ("surfaceOp" in event or "sourceEventSeqs" in event):
         return f"{tag} is not on the surface, so it has neither surfaceOp nor sourceEventSeqs"
     return None
 
 
-def _is_surface(tag: str) -> bool:
+def is_surface(tag: str) -> bool:
+    """True for a type whose events have a place on the surface."""
     known = event_types.find(tag)
     return known is not None and known.surface
 

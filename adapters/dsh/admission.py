@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn
 
-from playhead.eventstore import json_text, source_seqs
+from playhead.eventstore import admission, json_text, source_seqs
 from playhead.eventstore.errors import CorruptLog
 from playhead.eventstore.ids import is_safe_integer
 from playhead.eventstore.recorded import Recorded
@@ -23,16 +23,6 @@ from playhead.eventstore.registry import event_types
 
 NEW_SPELLING_FROM = 3
 """The format from which a replacement says ``startSeq`` and ``endSeq`` for ``start`` and ``end``."""
-
-_MEMBERS = frozenset({"type", "seq", "time", "data", "ignorable", "surfaceOp", "sourceEventSeqs"})
-_ROLES = {
-    "user/message": "user",
-    "assistant/message": "assistant",
-    "tool/result": "user",
-    "system/message": "system",
-    "developer/message": "developer",
-}
-_DEFAULTS = frozenset({"reasoningEffort", "maxTokens"})
 
 
 class Admission:
@@ -49,21 +39,21 @@ class Admission:
         Raises ``CorruptLog`` of kind ``bad-event``; a refused event changes nothing.
         """
         self._check_envelope(event, stored)
-        if event.type in _ROLES:
-            _check_message(event)
+        problem = admission.data_refusal(event.type, event.json)
+        if problem is not None:
+            _refuse(event, problem)
+        if admission.is_surface(event.type):
             self._place(event, stored)
-        elif event.type == "request/header":
-            _check_request_header(event)
 
     def _check_envelope(self, event: Recorded, stored: dict[str, Any]) -> None:
-        extra = sorted(stored.keys() - _MEMBERS)
+        extra = sorted(stored.keys() - admission.MEMBERS)
         if extra:
             _refuse(event, f"unexpected member {extra[0]!r}")
         if not is_safe_integer(stored["time"]):
             _refuse(event, "time is not a whole number")
         if stored.get("ignorable", True) is not True:
             _refuse(event, "ignorable is not true")
-        if event.type in _ROLES:
+        if admission.is_surface(event.type):
             if "surfaceOp" not in stored:
                 _refuse(event, "a surface event without surfaceOp")
         elif "surfaceOp" in stored or "sourceEventSeqs" in stored:
@@ -131,61 +121,6 @@ def _without_content(event: Recorded) -> str:
     data = json_text.parse_ecma(event.raw)
     del data["message"]["content"][0]["content"]
     return json.dumps(data, sort_keys=True)
-
-
-def _check_message(event: Recorded) -> None:
-    data = event.json
-    message = data
-    if event.type != "user/message":
-        message = data.get("message") if isinstance(data, dict) else None
-    if not isinstance(message, dict):
-        _refuse(event, "there is no message")
-    source = message.get("source")
-    if not _is_name(message.get("id")):
-        _refuse(event, "the message has no id")
-    if message.get("role") != _ROLES[event.type]:
-        _refuse(event, f"the role of the message is not {_ROLES[event.type]}")
-    if not isinstance(source, dict) or not _is_name(source.get("kind")):
-        _refuse(event, "the message has no source with a kind")
-    if not isinstance(message.get("content"), list):
-        _refuse(event, "the content of the message is no list")
-    if event.type == "assistant/message":
-        parts = source.get("provider"), source.get("model")
-        if source["kind"] != "model" or not all(map(_is_name, parts)):
-            _refuse(event, "the source of the message is no model with a provider")
-    elif event.type == "tool/result":
-        _check_result(event, source, message["content"])
-
-
-def _check_result(event: Recorded, source: dict[str, Any], content: list[Any]) -> None:
-    call = source.get("callId")
-    if source["kind"] != "tool" or not _is_name(call):
-        _refuse(event, "the source of the message is no tool call")
-    block = content[0] if len(content) == 1 else None
-    if not isinstance(block, dict) or block.get("type") != "tool-result":
-        _refuse(event, "the content of the message is not exactly one tool-result block")
-    if not isinstance(block.get("content"), list) or block.get("toolCallId") != call:
-        _refuse(event, "the tool-result block has no content, or belongs to another call")
-
-
-def _check_request_header(event: Recorded) -> None:
-    header = event.json.get("header") if isinstance(event.json, dict) else None
-    config = header.get("config") if isinstance(header, dict) else None
-    if not isinstance(header, dict) or not isinstance(config, dict):
-        _refuse(event, "the request header has no config")
-    if not _is_name(config.get("provider")) or not _is_name(config.get("model")):
-        _refuse(event, "the request header names no provider or no model")
-    if "reasoningEffort" in config and not _is_name(config["reasoningEffort"]):
-        _refuse(event, "the reasoningEffort of the request header is no text")
-    markers = header.get("adapterDefaults", {})
-    if not isinstance(markers, dict) or not markers.keys() <= _DEFAULTS:
-        _refuse(event, "the adapterDefaults of the request header are not markers")
-    if any(value is not True or key not in config for key, value in markers.items()):
-        _refuse(event, "an adapterDefaults marker of the request header is not true, or marks nothing")
-
-
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str) and value != ""
 
 
 def _refuse(event: Recorded, message: str) -> NoReturn:
