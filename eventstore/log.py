@@ -18,7 +18,7 @@ from playhead.eventstore import json_text
 from playhead.eventstore.findings import Finding
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import Idem, Position, Seq, SessionId
-from playhead.eventstore.recorded import Recorded, Replace, SurfaceOp
+from playhead.eventstore.recorded import Recorded, SurfaceOp, event_object
 
 Clock = Callable[[], int]
 """Gives the time as epoch milliseconds."""
@@ -42,20 +42,15 @@ class NewEvent:
         """
         data = self.data.to_json() if hasattr(self.data, "to_json") else self.data
         json_text.require_lossless(data)
-        event: dict[str, Any] = {
-            "type": self.type,
-            "seq": seq,
-            "time": time_ms if self.time_ms is None else self.time_ms,
-            "data": data,
-        }
-        if self.ignorable:
-            event["ignorable"] = True
-        if self.source_seqs is not None:
-            event["sourceEventSeqs"] = list(self.source_seqs)
-        if isinstance(self.surface_op, Replace):
-            event["surfaceOp"] = {"op": "replace", "start": self.surface_op.start, "end": self.surface_op.end}
-        elif self.surface_op is not None:
-            event["surfaceOp"] = self.surface_op
+        event = event_object(
+            self.type,
+            seq,
+            time_ms if self.time_ms is None else self.time_ms,
+            data,
+            surface_op=self.surface_op,
+            source_seqs=self.source_seqs,
+            ignorable=self.ignorable,
+        )
         return json_text.dumps(event)
 
 

@@ -7,6 +7,7 @@ type that nobody registered and ``Malformed`` for data that does not fit its typ
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from playhead.eventstore import json_text
@@ -29,6 +30,29 @@ class Replace(NamedTuple):
 
 
 SurfaceOp = Literal["append"] | Replace
+
+
+def event_object(
+    type: str,
+    seq: int,
+    time_ms: int,
+    data: Any,
+    *,
+    surface_op: SurfaceOp | None = None,
+    source_seqs: Sequence[int] | None = None,
+    ignorable: bool = False,
+) -> dict[str, Any]:
+    """An event as one JSON object, in the key order of the live writer; what is absent is left out."""
+    event: dict[str, Any] = {"type": type, "seq": seq, "time": time_ms, "data": data}
+    if ignorable:
+        event["ignorable"] = True
+    if source_seqs is not None:
+        event["sourceEventSeqs"] = list(source_seqs)
+    if isinstance(surface_op, Replace):
+        event["surfaceOp"] = {"op": "replace", "start": surface_op.start, "end": surface_op.end}
+    elif surface_op is not None:
+        event["surfaceOp"] = surface_op
+    return event
 
 
 class Recorded:
@@ -110,16 +134,15 @@ class Recorded:
 
     def envelope(self) -> dict[str, Any]:
         """The whole event as one JSON object, in the key order of the live writer."""
-        event: dict[str, Any] = {"type": self.type, "seq": self.seq, "time": self.time_ms, "data": self.json}
-        if self.ignorable:
-            event["ignorable"] = True
-        if self.source_seqs is not None:
-            event["sourceEventSeqs"] = list(self.source_seqs)
-        if isinstance(self.surface_op, Replace):
-            event["surfaceOp"] = {"op": "replace", "start": self.surface_op.start, "end": self.surface_op.end}
-        elif self.surface_op is not None:
-            event["surfaceOp"] = self.surface_op
-        return event
+        return event_object(
+            self.type,
+            self.seq,
+            self.time_ms,
+            self.json,
+            surface_op=self.surface_op,
+            source_seqs=self.source_seqs,
+            ignorable=self.ignorable,
+        )
 
     def _key(self) -> tuple[Any, ...]:
         return (
