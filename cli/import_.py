@@ -92,4 +92,6 @@ def _summarise(report: Report) -> None:
     output.line(", ".join(new))
     if report.damaged:
         damaged = len({problem.path for problem in report.damaged})
-        output.line(f"{units.count(damaged, 'file')} damaged; kept as it is, all that can be read is shown")
+        output.line(
+            f"{units.count(damaged, 'file')} damaged: kept unchanged, and all that can be read is shown"
+        )

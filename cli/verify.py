@@ -85,7 +85,7 @@ def _verify(
         )
     else:
         for info in broken:
-            damage.tell(info.id, info.findings)
+            damage.tell(_name(info.id, info.generation, info.generations), info.findings)
         for problem in problems:
             output.line(f"{problem.severity}: {_sentence(problem)}")
         _summarise(infos, errors, len(problems) - len(errors), broken)
@@ -123,16 +123,20 @@ def _summarise(
     parts.append(units.count(len(errors), "error"))
     parts.append(units.count(warnings, "warning"))
     if broken:
-        parts.append(f"{units.count(len(broken), 'log')} damaged before the import, kept as it was")
+        parts.append(f"{units.count(len(broken), 'log')} damaged before the import")
     output.note("; ".join(parts))
+
+
+def _name(session: str, generation: int, generations: int = 1) -> str:
+    """The session's id, with its generation unless it is the first and perhaps only one."""
+    return session if max(generation, generations) == 1 else f"{session} generation {generation}"
 
 
 def _sentence(problem: Problem) -> str:
     """``session "x" generation 2, lines 4 to 9, seq 3 to 8: chain: ...``."""
     where = []
     if problem.session is not None:
-        several = f" generation {problem.generation}" if (problem.generation or 1) > 1 else ""
-        where.append(f"session {problem.session}{several}")
+        where.append(f"session {_name(problem.session, problem.generation or 1)}")
     if problem.path is not None:
         where.append(f"file {problem.path}")
     for noun, start, end in (

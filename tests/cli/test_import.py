@@ -23,7 +23,7 @@ def test_damage_is_told_on_stderr_with_file_line_and_byte_and_exits_1(play: Play
     assert ran.lines == [
         "8 files: 8 imported",
         "8 new sessions, 198 new events",
-        "1 file damaged; kept as it is, all that can be read is shown",
+        "1 file damaged: kept unchanged, and all that can be read is shown",
     ]
 
 
