@@ -1,0 +1,30 @@
+"""Codec 0, ``lines``: the lines as they are, each ended by LF.
+
+It needs no knowledge of what the lines say, so it holds anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from playhead.eventstore.codecs.body import CodecError
+from playhead.eventstore.codecs.wanted import Wanted
+from playhead.eventstore.recorded import Recorded
+
+
+def decode(content: bytes, raw_len: int) -> bytes:
+    """The lines in ``content``. Raises ``CodecError`` when they are not ``raw_len`` bytes."""
+    if len(content) != raw_len:
+        raise CodecError(f"the body holds {len(content)} bytes of lines, not {raw_len}")
+    return content
+
+
+def facts(content: bytes, raw_len: int, wanted: Wanted) -> Iterator[Recorded]:
+    """The wanted facts in ``content``, in order."""
+    for line in decode(content, raw_len).split(b"\n"):
+        yield from wanted.facts(line)
+
+
+def content_limit(raw_len: int) -> int:
+    """How large the content of ``raw_len`` bytes of lines can be."""
+    return raw_len

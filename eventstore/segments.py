@@ -1,0 +1,229 @@
+"""Sealed segments: a stretch of log lines as one compressed value, with what an index needs to know of it.
+
+``seal`` looks at every line once: it notes numbering, times, types and defects, and encodes. What it returns
+has been decoded again and compared with the lines. ``runs`` is tried first; lines that it cannot hold, or
+does not give back byte for byte, go into ``lines``, which holds anything.
+Source: docs/formats.md, "Segments".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from playhead.eventstore import chunk_rows, envelope
+from playhead.eventstore.codecs import (
+    CODECS,
+    LINES,
+    RUNS,
+    Codec,
+    CodecError,
+    Wanted,
+    compress,
+    decompress,
+    delta_run,
+    runs,
+)
+from playhead.eventstore.ids import SessionId
+from playhead.eventstore.recorded import Recorded
+
+__all__ = ["CodecError", "LineDefect", "Segment", "seal", "segment_facts", "unseal"]
+
+
+class LineDefect(NamedTuple):
+    """A defective line in a block.
+
+    ``line`` counts from 0 and ``byte`` is its offset, both in the block; ``size_bytes`` is its length without
+    LF; ``seq`` is the number concerned, -1 when unknown. The kinds are those of ``envelope.view``, and
+    ``seq-gap``.
+    """
+
+    line: int
+    byte: int
+    size_bytes: int
+    seq: int
+    defect: envelope.Defect
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """What one sealed row holds.
+
+    ``lines`` counts physical lines, ``n`` facts. ``seq0`` is the seq of the first fact, ``next_seq`` the one
+    behind the last; without facts both are the seq expected. ``ranges`` are (seq0, n) of the gap-free
+    stretches, ``t0`` and ``t1`` the lowest and highest time of a fact, ``types`` counts facts per type.
+    ``raw_len`` is the size of the lines with their LFs.
+    """
+
+    lines: int
+    seq0: int
+    n: int
+    next_seq: int
+    ranges: tuple[tuple[int, int], ...]
+    t0: int | None
+    t1: int | None
+    types: dict[str, int]
+    codec: int
+    raw_len: int
+    body: bytes
+    defects: tuple[LineDefect, ...]
+
+
+def seal(block: bytes, expected_seq: int) -> tuple[Segment | None, int]:
+    """The segment of the lines of ``block``, each ended by LF, and how many bytes of it went in.
+
+    The segment ends before the first line whose seq is lower than the one expected there, else with the
+    block; it is None when that is the first line. A higher seq is a ``seq-gap`` and begins a new range. A
+    line that stands for no fact is kept as a defect. Raises ``ValueError`` when the last line has no LF.
+    """
+    if not block.endswith(b"\n"):
+        raise ValueError("a block is whole lines, each ended by LF")
+    if not any(mark in block for mark in runs.MARKS):
+        survey = _Survey(expected_seq)
+        writer = runs.Writer(expected_seq)
+        used = _scan_runs(block, survey, writer)
+        body = compress(writer.content())
+        if _holds(RUNS, body, block[:used]):
+            return survey.segment(RUNS, used, body), used
+    survey = _Survey(expected_seq)
+    used = _scan_lines(block, 0, len(block), survey, None)
+    body = compress(block[:used])
+    if not _holds(LINES, body, block[:used]):
+        raise CodecError("the lines do not come back from their compressed form")
+    return survey.segment(LINES, used, body), used
+
+
+def unseal(codec: int, body: bytes, raw_len: int) -> bytes:
+    """The lines of a segment, each ended by LF. Raises ``CodecError`` for any inconsistency."""
+    reader = _codec(codec)
+    return reader.decode(decompress(body, reader.content_limit(raw_len)), raw_len)
+
+
+def segment_facts(
+    codec: int,
+    body: bytes,
+    raw_len: int,
+    session: SessionId,
+    from_seq: int = 0,
+    to_seq: int | None = None,
+    types: Iterable[str] | None = None,
+    deltas: bool = True,
+) -> Iterator[Recorded]:
+    """Facts of a segment with ``from_seq <= seq < to_seq`` in order, of the given ``types`` or of all.
+
+    Without ``deltas`` the pieces of streamed text, reasoning and tool calls are left out, and runs of them
+    are not decoded. Raises ``CodecError`` for any inconsistency, also in the middle.
+    """
+    reader = _codec(codec)
+    wanted = Wanted.of(session, from_seq, to_seq, types, deltas)
+    yield from reader.facts(decompress(body, reader.content_limit(raw_len)), raw_len, wanted)
+
+
+def _codec(number: int) -> Codec:
+    try:
+        return CODECS[number]
+    except KeyError:
+        raise CodecError(f"codec {number} is not known to this release") from None
+
+
+def _holds(codec: int, body: bytes, block: bytes) -> bool:
+    """True when ``body`` gives exactly the lines of ``block``."""
+    try:
+        return unseal(codec, body, len(block)) == block
+    except CodecError:
+        return False
+
+
+def _scan_runs(block: bytes, survey: _Survey, writer: runs.Writer) -> int:
+    """Note and write the lines of ``block``; where the first one that runs back begins, else the end."""
+    at = 0
+    while at < len(block):
+        run, end = delta_run.take(block, at)
+        if run is not None and run.seq0 == survey.next_seq:
+            survey.add_run(run)
+            writer.run(run)
+        else:
+            if run is not None:
+                end = block.index(b"\n", at) + 1
+            elif end == at:
+                end = delta_run.next_start(block, at)
+            stopped = _scan_lines(block, at, end, survey, writer)
+            if stopped < end:
+                return stopped
+        at = end
+    return at
+
+
+def _scan_lines(block: bytes, at: int, end: int, survey: _Survey, writer: runs.Writer | None) -> int:
+    """The same for the lines between ``at`` and ``end``, one by one."""
+    for line in block[at : end - 1].split(b"\n"):
+        view = envelope.view(line)
+        if view.n and view.seq0 < survey.next_seq:
+            return at
+        survey.add_line(line, at, view)
+        if writer is not None:
+            writer.line(line, view)
+        at += len(line) + 1
+    return at
+
+
+class _Survey:
+    """What the lines of a segment say, gathered line by line."""
+
+    def __init__(self, expected_seq: int) -> None:
+        self.next_seq = expected_seq
+        self._seq0 = expected_seq
+        self._lines = 0
+        self._ranges: list[tuple[int, int]] = []
+        self._lowest: list[int] = []
+        self._highest: list[int] = []
+        self._types: Counter[str] = Counter()
+        self._defects: list[LineDefect] = []
+
+    def add_run(self, run: delta_run.DeltaRun) -> None:
+        """Note a run that begins at ``next_seq``."""
+        self._lines += len(run.times)
+        self._add(chunk_rows.EVENT_TYPE, run.seq0, len(run.times), min(run.times), max(run.times))
+
+    def add_line(self, line: bytes, at: int, view: envelope.LineView) -> None:
+        """Note a line whose seq, if it states one, is not below ``next_seq``."""
+        if view.defect is not None:
+            self._defects.append(LineDefect(self._lines, at, len(line), view.seq0, view.defect))
+        if view.n:
+            if view.seq0 > self.next_seq:
+                gap = envelope.Defect("seq-gap", f"expected seq {self.next_seq}, got {view.seq0}")
+                self._defects.append(LineDefect(self._lines, at, len(line), view.seq0, gap))
+            self._add(view.type, view.seq0, view.n, view.t0, view.t1)
+        self._lines += 1
+
+    def _add(self, type: str, seq0: int, n: int, t0: int, t1: int) -> None:
+        if self._ranges and seq0 == self.next_seq:
+            first, count = self._ranges[-1]
+            self._ranges[-1] = (first, count + n)
+        else:
+            self._ranges.append((seq0, n))
+        self._lowest.append(t0)
+        self._highest.append(t1)
+        self._types[type] += n
+        self.next_seq = seq0 + n
+
+    def segment(self, codec: int, raw_len: int, body: bytes) -> Segment | None:
+        """The segment of the lines noted; None when there are none."""
+        if not self._lines:
+            return None
+        return Segment(
+            lines=self._lines,
+            seq0=self._ranges[0][0] if self._ranges else self._seq0,
+            n=sum(n for _, n in self._ranges),
+            next_seq=self.next_seq,
+            ranges=tuple(self._ranges),
+            t0=min(self._lowest, default=None),
+            t1=max(self._highest, default=None),
+            types=dict(self._types),
+            codec=codec,
+            raw_len=raw_len,
+            body=body,
+            defects=tuple(self._defects),
+        )
