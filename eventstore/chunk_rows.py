@@ -7,8 +7,8 @@ A row is never an event. It is how a run of ``assistant/chunk`` events is stored
     tool-call-chunks                data = {turn, step, index, dt, id, name?, args}
 
 Member ``k`` is the event at ``seq0 + k``; its time is ``time0`` plus the first ``k`` gaps of ``dt``, which
-has one entry fewer than the payload. Gaps are milliseconds and may be negative. Members are never joined: where
-one delta ends and the next begins is data. An empty ``name`` is a name; a missing one is not.
+has one entry fewer than the payload. Gaps are milliseconds and may be negative. Members are never joined:
+where one delta ends and the next begins is data. An empty ``name`` is a name; a missing one is not.
 
 A run is one kind of delta with consecutive seqs and the same turn, step, index and, for tool calls, id and
 name. Three or more members make a row. Files take rows of any length, databases rows within ``SQLITE``.

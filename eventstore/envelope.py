@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from itertools import accumulate
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from playhead.eventstore import chunk_rows, json_text, source_seqs
-from playhead.eventstore.ids import Position, Seq, SessionId, is_safe_integer
+from playhead.eventstore.ids import SAFE_INTEGER, Position, Seq, SessionId, is_safe_integer
 from playhead.eventstore.recorded import Recorded, Replace, SurfaceOp
 
 
@@ -42,7 +43,7 @@ class LineView(NamedTuple):
     defect: Defect | None = None
 
 
-class _Envelope(msgspec.Struct, forbid_unknown_fields=True):
+class Envelope(msgspec.Struct, forbid_unknown_fields=True):
     """The seven members of an event, as the fast path accepts them."""
 
     type: str
@@ -54,24 +55,57 @@ class _Envelope(msgspec.Struct, forbid_unknown_fields=True):
     surfaceOp: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
-_fast = msgspec.json.Decoder(_Envelope)
-_MEMBERS = frozenset(_Envelope.__struct_fields__)
-_MAX_SAFE = 2**53 - 1
+class _RowData(msgspec.Struct, forbid_unknown_fields=True):
+    """The members of a chunk row, as the fast path accepts them."""
+
+    turn: int | float
+    step: int | float
+    index: int | float
+    dt: list[int]
+    texts: list[str] = []
+    args: list[str] = []
+    id: str | msgspec.UnsetType = msgspec.UNSET
+    name: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Row(msgspec.Struct, forbid_unknown_fields=True):
+    """A chunk row, as the fast path accepts it."""
+
+    type: Literal["text-chunks", "reasoning-chunks", "tool-call-chunks"]
+    seq0: int
+    time0: int
+    data: _RowData
+
+
+_fast = msgspec.json.Decoder(Envelope)
+_fast_row = msgspec.json.Decoder(_Row)
+_MEMBERS = frozenset(Envelope.__struct_fields__)
 _APPEND = b'"append"'
 
 
-def view(line: bytes) -> LineView:
-    """What ``line`` stands for. Never raises; a defect is part of the answer."""
+def plain(line: bytes) -> Envelope | None:
+    """The envelope of a line that is one sound event, the quick way; None for any other line."""
     try:
         event = _fast.decode(line)
         if not line.isascii():
             line.decode("utf-8")  # what is skipped as raw has not been checked
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _slow_view(line)
-    seq = event.seq
-    if not 0 <= seq <= _MAX_SAFE or not -_MAX_SAFE <= event.time <= _MAX_SAFE or event.ignorable is False:
-        return _slow_view(line)
-    return LineView(seq, 1, event.time, event.time, event.type)
+        return None
+    if (
+        0 <= event.seq <= SAFE_INTEGER
+        and -SAFE_INTEGER <= event.time <= SAFE_INTEGER
+        and event.ignorable is not False
+    ):
+        return event
+    return None
+
+
+def view(line: bytes) -> LineView:
+    """What ``line`` stands for. Never raises; a defect is part of the answer."""
+    event = plain(line)
+    if event is not None:
+        return LineView(event.seq, 1, event.time, event.time, event.type)
+    return _row_view(line) or _slow_view(line)
 
 
 def facts(line: bytes, session: SessionId, position: Position | None = None) -> list[Recorded]:
@@ -79,12 +113,8 @@ def facts(line: bytes, session: SessionId, position: Position | None = None) -> 
 
     Raises nothing: a line that stands for no fact gives an empty list.
     """
-    try:
-        event = _fast.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return list(_slow_facts(line, session, position))
-    seq = event.seq
-    if not 0 <= seq <= _MAX_SAFE or not -_MAX_SAFE <= event.time <= _MAX_SAFE or event.ignorable is False:
+    event = plain(line)
+    if event is None:
         return list(_slow_facts(line, session, position))
     op: SurfaceOp | None = None
     if event.surfaceOp is not msgspec.UNSET:
@@ -95,7 +125,7 @@ def facts(line: bytes, session: SessionId, position: Position | None = None) -> 
         sources = _sources(_parsed(bytes(event.sourceEventSeqs)))
     recorded = Recorded(
         session,
-        Seq(seq),
+        Seq(event.seq),
         event.time,
         event.type,
         bytes(event.data),
@@ -135,6 +165,30 @@ class _Part(NamedTuple):
 
     members: dict[str, Any]
     spans: dict[str, tuple[int, int]]
+
+
+def _row_view(line: bytes) -> LineView | None:
+    """What a sound chunk row stands for, the quick way; None for any other line."""
+    try:
+        row = _fast_row.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    data = row.data
+    is_call = row.type == "tool-call-chunks"
+    texts, others = (data.args, data.texts) if is_call else (data.texts, data.args)
+    times = list(accumulate(data.dt, initial=row.time0))
+    t0, t1 = min(times), max(times)
+    if (
+        is_call == (data.id is not msgspec.UNSET)
+        and (is_call or data.name is msgspec.UNSET)
+        and not others
+        and len(texts) == len(times)
+        and 0 <= row.seq0 <= SAFE_INTEGER - len(texts)
+        and t0 >= -SAFE_INTEGER
+        and t1 <= SAFE_INTEGER
+    ):
+        return LineView(row.seq0, len(texts), t0, t1, chunk_rows.EVENT_TYPE)
+    return None
 
 
 def _slow_view(line: bytes) -> LineView:
@@ -199,7 +253,7 @@ def _time(value: Any) -> int:
     """Epoch ms of an event; a fraction or an absurd value is cut to what the log can order by."""
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         return 0
-    return int(max(-_MAX_SAFE, min(_MAX_SAFE, value)))
+    return int(max(-SAFE_INTEGER, min(SAFE_INTEGER, value)))
 
 
 def _parts(line: bytes) -> tuple[list[_Part], Defect | None]:
@@ -238,23 +292,33 @@ def _glued(found: list[_Part], kept: int) -> str:
     return f"a broken record with whole ones behind it on the same line; kept: seq {seqs}{lost}"
 
 
+# A torn record fails once for itself and once for each object in it that is still open; a line made to be slow
+# fails without end.
+_MAX_FAILURES = 64
+_RECORD_START = re.compile(r'\{[ \t]*"(?:type|seq0?|time0?|data|ignorable|sourceEventSeqs|surfaceOp)"')
+
+
 def _records_within(text: str) -> Iterator[_Part]:
     """Whole usable records inside ``text``, left to right, the rubbish between them passed over."""
-    at = 0
-    while at < len(text):
-        part, end, _ = _record_at(text, at)
+    start = _RECORD_START.search(text)
+    failures = 0
+    while start is not None and failures < _MAX_FAILURES:
+        part, end, _ = _record_at(text, start.start(), _decode_shallow)
         if part is not None:
             yield part
-            at = end
-        else:
-            at += 1
-        at = text.find('{"', at)
-        if at < 0:
-            return
+        broken = end <= start.start()
+        failures += broken
+        start = _RECORD_START.search(text, start.end() if broken else end)
 
 
 _NUMBER = re.compile(r"[-+.0-9eE]+")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
+
+
+_Decode = Callable[[str, int], tuple[Any, int]]
+
+# For the search within a line, which tries many places: it gives up early on what is nested too deeply.
+_decode_shallow: _Decode = json_text.exact_decoder.raw_decode
 
 
 def _decode_value(text: str, at: int) -> tuple[Any, int]:
@@ -283,15 +347,17 @@ def _value_end(text: str, at: int) -> int:
     raise ValueError("the value has no end")
 
 
-def _record_at(text: str, at: int) -> tuple[_Part | None, int, Defect | None]:
+def _record_at(
+    text: str, at: int, decode: _Decode = _decode_value
+) -> tuple[_Part | None, int, Defect | None]:
     """The usable record that begins at ``at``; the end of what was read; what is wrong.
 
     Without a record the end is ``len(text)`` when the text is one JSON value that is no record, and the
     place of the syntax error otherwise.
     """
     try:
-        members, spans, end = _members(text, at)
-    except ValueError:
+        members, spans, end = _members(text, at, decode)
+    except (ValueError, RecursionError):
         return None, at, Defect("bad-json", "the line is not JSON")
     if members is None:
         rest = len(text) if not text[end:].strip(" \t\r") else end
@@ -336,14 +402,16 @@ def _odd_envelope(members: dict[str, Any]) -> Defect | None:
     return None
 
 
-def _members(text: str, at: int) -> tuple[dict[str, Any] | None, dict[str, tuple[int, int]], int]:
+def _members(
+    text: str, at: int, decode: _Decode
+) -> tuple[dict[str, Any] | None, dict[str, tuple[int, int]], int]:
     """The members of the JSON object at ``at``, where each value lies, and the end of the object.
 
-    A value that is no object gives None. Raises ``ValueError`` for what is not JSON.
+    A value that is no object gives None. Raises ``ValueError`` for what is not JSON, and what ``decode`` does.
     """
     at = _skip_blanks(text, at)
     if text[at : at + 1] != "{":
-        _, end = _decode_value(text, at)
+        _, end = decode(text, at)
         return None, {}, end
     members: dict[str, Any] = {}
     spans: dict[str, tuple[int, int]] = {}
@@ -351,12 +419,12 @@ def _members(text: str, at: int) -> tuple[dict[str, Any] | None, dict[str, tuple
     if text[at : at + 1] == "}":
         return members, spans, at + 1
     while True:
-        key, at = _decode_value(text, at)
+        key, at = decode(text, at)
         at = _skip_blanks(text, at)
         if not isinstance(key, str) or text[at : at + 1] != ":":
             raise ValueError("not a member")
         start = _skip_blanks(text, at + 1)
-        value, at = _decode_value(text, start)
+        value, at = decode(text, start)
         members[key] = value
         spans[key] = (start, at)
         at = _skip_blanks(text, at)
