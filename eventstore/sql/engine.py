@@ -7,6 +7,7 @@ it. Foreign errors become ours here, and nowhere else.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
@@ -23,10 +24,16 @@ from sqlalchemy.pool import StaticPool
 from playhead.eventstore.errors import StoreUnavailable, UsageError
 
 BUSY_TIMEOUT_MS = 30_000
+"""How long a writer waits for another one before it gives up."""
+
+_SECONDS = re.compile(r"[0-9]{1,6}(?:\.[0-9]+)?")
 
 
 def store_url(address: str) -> URL:
-    """The URL of a store address: a URL, or the path of a SQLite file. Raises ``UsageError`` for any other."""
+    """The URL of a store address: a URL, or the path of a SQLite file. Raises ``UsageError`` for any other.
+
+    The URL of a SQLite store may say how many seconds to wait for another writer: ``sqlite:///FILE?timeout=5``.
+    """
     if "://" not in address:
         return URL.create("sqlite", database=address)
     try:
@@ -38,7 +45,16 @@ def store_url(address: str) -> URL:
         return url.set(drivername="postgresql+psycopg")
     if backend != "sqlite":
         raise UsageError(f"{address!r}: a store is SQLite (sqlite:///file) or PostgreSQL (postgresql://...)")
+    _require_known_options(address, url)
     return url
+
+
+def _require_known_options(address: str, url: URL) -> None:
+    for name, value in url.query.items():
+        if name != "timeout":
+            raise UsageError(f"{address!r}: a SQLite store has no option {name!r}; there is timeout=SECONDS")
+        if not isinstance(value, str) or not _SECONDS.fullmatch(value):
+            raise UsageError(f"{address!r}: timeout takes a number of seconds")
 
 
 def make_engine(url: URL) -> Engine:
@@ -59,9 +75,8 @@ def is_memory(url: URL) -> bool:
 
 
 def _sqlite(url: URL) -> Engine:
-    options: dict[str, Any] = {
-        "connect_args": {"timeout": BUSY_TIMEOUT_MS / 1000, "check_same_thread": False}
-    }
+    url = url.update_query_dict({"timeout": url.query.get("timeout", str(BUSY_TIMEOUT_MS / 1000))})
+    options: dict[str, Any] = {"connect_args": {"check_same_thread": False}}
     if is_memory(url):
         options["poolclass"] = StaticPool
     engine = create_engine(url, **options)

@@ -2,7 +2,8 @@
 
 Each page is read in a short transaction of its own. That is safe: a line, once stored, never changes, and
 sealing moves lines from rows to a segment in one transaction, so a reader that asks for line k finds it in the
-one place or in the other.
+one place or in the other. PostgreSQL gives each statement the state of its own moment: there, sealing may come
+between the look into the one place and the other, so the first is looked into again.
 """
 
 from __future__ import annotations
@@ -75,13 +76,19 @@ Page = StoredSegment | StoredLines
 
 def page_at(link: Link, session_id: int, line_no: int) -> Page | None:
     """The page that holds line ``line_no`` (from 0), or None at the end of the log."""
+    return (
+        _segment_at(link, session_id, line_no)
+        or rows_at(link, session_id, line_no)
+        or _segment_at(link, session_id, line_no)
+    )
+
+
+def _segment_at(link: Link, session_id: int, line_no: int) -> StoredSegment | None:
     found = link.one(
         f"SELECT {_SEGMENT_COLUMNS} FROM segment WHERE session_id = ? AND line0 <= ? ORDER BY line0 DESC LIMIT 1",
         (session_id, line_no),
     )
-    if found is not None and line_no < found[0] + found[1]:
-        return StoredSegment(*found)
-    return rows_at(link, session_id, line_no)
+    return StoredSegment(*found) if found is not None and line_no < found[0] + found[1] else None
 
 
 def rows_at(link: Link, session_id: int, line_no: int) -> StoredLines | None:

@@ -36,5 +36,15 @@ def row_check(table: str, values: Sequence[Any]) -> bytes:
     """The check of a row whose other columns hold ``values``, in column order."""
     digest = blake2b(table.encode(), digest_size=SIZE)
     for value in values:
-        digest.update(_pack(value) if not isinstance(value, bytes) else b"\xc6%d:" % len(value) + value)
+        digest.update(_packed(value))
     return digest.digest()
+
+
+def _packed(value: object) -> bytes:
+    if isinstance(value, bytes):
+        return b"\xc6%d:" % len(value) + value
+    try:
+        return _pack(value)
+    except UnicodeEncodeError:
+        # Text that is not UTF-8, which no store wrote: whatever this gives, the check will not fit.
+        return str(value).encode("utf-8", "surrogateescape")

@@ -93,7 +93,9 @@ class SqlSession:
                 earlier = commits.of_key(link, self._row.id, escape(idem))
                 if earlier is not None:
                     return self._earlier(link, earlier, new, idem)
-            row, chain, size, done = self._write(link, new, expected_seq, now, idem)
+            type_ids = self._store.types.ids(link, {event.type for event in new})
+            row, chain, size, done = self._write(link, new, type_ids, expected_seq, now, idem)
+        self._store.types.remember(type_ids)
         self._row, self._chain = row, chain
         self._unsealed_bytes += size
         if row.lines - row.sealed_lines >= sealing.SEAL_LINES or self._unsealed_bytes >= _SEAL_ROW_BYTES:
@@ -101,7 +103,13 @@ class SqlSession:
         return done
 
     def _write(
-        self, link: Link, new: list[NewEvent], expected_seq: int | None, now: int, idem: str | None
+        self,
+        link: Link,
+        new: list[NewEvent],
+        type_ids: dict[str, int],
+        expected_seq: int | None,
+        now: int,
+        idem: str | None,
     ) -> tuple[SessionRow, Chain, int, Appended]:
         before = self._row
         chain = (
@@ -131,7 +139,6 @@ class SqlSession:
                 raise WrongExpectedSeq(self.id, expected_seq, before.next_seq)
             before = current
             chain = reading.chain_at(link, before, before.lines)
-        type_ids = self._store.types.ids(link, {event.type for event in new})
         link.many(
             "INSERT INTO event (session_id, line_no, seq0, n, type_id, time_ms, line) VALUES (?, ?, ?, 1, ?, ?, ?)",
             [

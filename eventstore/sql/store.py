@@ -137,17 +137,20 @@ class TypeIds:
         self._ids: dict[str, int] = {}
 
     def ids(self, link: Link, names: Iterable[str]) -> dict[str, int]:
-        """The number of each name; a name that is new gets one."""
-        missing = [name for name in names if name not in self._ids]
-        for name in sorted(missing):
-            stored = escape(name)
-            link.run("INSERT INTO type (name) VALUES (?) ON CONFLICT (name) DO NOTHING", (stored,))
-            self._ids[name] = link.one("SELECT id FROM type WHERE name = ?", (stored,))[0]
-        return self._ids
+        """The number of each name; a name that is new gets one, which is not yet remembered."""
+        found = {}
+        for name in sorted(names):
+            number = self._ids.get(name)
+            if number is None:
+                stored = escape(name)
+                link.run("INSERT INTO type (name) VALUES (?) ON CONFLICT (name) DO NOTHING", (stored,))
+                number = link.one("SELECT id FROM type WHERE name = ?", (stored,))[0]
+            found[name] = number
+        return found
 
-    def forget(self) -> None:
-        """Drop what a failed transaction may have numbered."""
-        self._ids.clear()
+    def remember(self, ids: Mapping[str, int]) -> None:
+        """Take over numbers whose transaction was committed; before that they may still be taken back."""
+        self._ids.update(ids)
 
 
 class SqlStore:
