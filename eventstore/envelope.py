@@ -62,8 +62,8 @@ class _RowData(msgspec.Struct, forbid_unknown_fields=True):
     step: int | float
     index: int | float
     dt: list[int]
-    texts: list[str] = []
-    args: list[str] = []
+    texts: list[str] | msgspec.UnsetType = msgspec.UNSET
+    args: list[str] | msgspec.UnsetType = msgspec.UNSET
     id: str | msgspec.UnsetType = msgspec.UNSET
     name: str | msgspec.UnsetType = msgspec.UNSET
 
@@ -79,6 +79,7 @@ class _Row(msgspec.Struct, forbid_unknown_fields=True):
 
 _fast = msgspec.json.Decoder(Envelope)
 _fast_row = msgspec.json.Decoder(_Row)
+_fast_seqs = msgspec.json.Decoder(tuple[Seq, ...])
 _MEMBERS = frozenset(Envelope.__struct_fields__)
 _APPEND = b'"append"'
 
@@ -95,6 +96,7 @@ def plain(line: bytes) -> Envelope | None:
         0 <= event.seq <= SAFE_INTEGER
         and -SAFE_INTEGER <= event.time <= SAFE_INTEGER
         and event.ignorable is not False
+        and event.type not in chunk_rows.TAGS
     ):
         return event
     return None
@@ -122,7 +124,7 @@ def facts(line: bytes, session: SessionId, position: Position | None = None) -> 
         op = "append" if raw_op == _APPEND else _surface_op(_parsed(raw_op))
     sources: tuple[Seq, ...] | None = None
     if event.sourceEventSeqs is not msgspec.UNSET:
-        sources = _sources(_parsed(bytes(event.sourceEventSeqs)))
+        sources = _plain_sources(event.sourceEventSeqs) or _sources(_parsed(bytes(event.sourceEventSeqs)))
     recorded = Recorded(
         session,
         Seq(event.seq),
@@ -153,6 +155,15 @@ def _surface_op(value: Any) -> SurfaceOp | None:
     return None
 
 
+def _plain_sources(raw: msgspec.Raw) -> tuple[Seq, ...] | None:
+    """The seqs of a plain list, the quick way; None for any other value, and for an empty list."""
+    try:
+        seqs = _fast_seqs.decode(raw)
+    except msgspec.DecodeError:
+        return None
+    return seqs if seqs and min(seqs) >= 0 and max(seqs) <= SAFE_INTEGER else None
+
+
 def _sources(value: Any) -> tuple[Seq, ...] | None:
     try:
         return tuple(Seq(seq) for seq in source_seqs.expand(value))
@@ -175,17 +186,19 @@ def _row_view(line: bytes) -> LineView | None:
         return None
     data = row.data
     is_call = row.type == "tool-call-chunks"
-    texts, others = (data.args, data.texts) if is_call else (data.texts, data.args)
+    texts, other = (data.args, data.texts) if is_call else (data.texts, data.args)
     times = list(accumulate(data.dt, initial=row.time0))
     t0, t1 = min(times), max(times)
     if (
-        is_call == (data.id is not msgspec.UNSET)
+        texts is not msgspec.UNSET
+        and other is msgspec.UNSET
+        and is_call == (data.id is not msgspec.UNSET)
         and (is_call or data.name is msgspec.UNSET)
-        and not others
         and len(texts) == len(times)
-        and 0 <= row.seq0 <= SAFE_INTEGER - len(texts)
+        and 0 <= row.seq0 <= SAFE_INTEGER - len(data.dt)
         and t0 >= -SAFE_INTEGER
         and t1 <= SAFE_INTEGER
+        and t1 - t0 <= SAFE_INTEGER  # so that every gap is a safe integer too
     ):
         return LineView(row.seq0, len(texts), t0, t1, chunk_rows.EVENT_TYPE)
     return None

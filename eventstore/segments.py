@@ -8,7 +8,7 @@ Source: docs/formats.md, "Segments".
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -158,14 +158,28 @@ def _scan_runs(block: bytes, survey: _Survey, writer: runs.Writer) -> int:
 
 def _scan_lines(block: bytes, at: int, end: int, survey: _Survey, writer: runs.Writer | None) -> int:
     """The same for the lines between ``at`` and ``end``, one by one."""
-    for line in block[at : end - 1].split(b"\n"):
-        view = envelope.view(line)
-        if view.n and view.seq0 < survey.next_seq:
-            return at
-        survey.add_line(line, at, view)
+    events: list[tuple[bytes, envelope.Envelope]] = []  # sound ones that follow each other, still to be noted
+
+    def note_events() -> None:
+        survey.add_events(events)
         if writer is not None:
-            writer.line(line, view)
+            writer.events(events)
+        events.clear()
+
+    for line in block[at : end - 1].split(b"\n"):
+        event = envelope.plain(line)
+        if event is not None and event.seq == survey.next_seq + len(events):
+            events.append((line, event))
+        else:
+            note_events()
+            view = envelope.view(line)
+            if view.n and view.seq0 < survey.next_seq:
+                return at
+            survey.add_line(line, at, view)
+            if writer is not None:
+                writer.line(line, view)
         at += len(line) + 1
+    note_events()
     return at
 
 
@@ -174,18 +188,29 @@ class _Survey:
 
     def __init__(self, expected_seq: int) -> None:
         self.next_seq = expected_seq
-        self._seq0 = expected_seq
         self._lines = 0
+        self._range_seq = expected_seq
         self._ranges: list[tuple[int, int]] = []
-        self._lowest: list[int] = []
-        self._highest: list[int] = []
-        self._types: Counter[str] = Counter()
+        self._times: list[int] = []
+        self._types: defaultdict[str, int] = defaultdict(int)
         self._defects: list[LineDefect] = []
+
+    def add_events(self, events: list[tuple[bytes, envelope.Envelope]]) -> None:
+        """Note lines that are one sound event each, from ``next_seq`` on."""
+        types = self._types
+        for _, event in events:
+            types[event.type] += 1
+            self._times.append(event.time)
+        self._lines += len(events)
+        self.next_seq += len(events)
 
     def add_run(self, run: delta_run.DeltaRun) -> None:
         """Note a run that begins at ``next_seq``."""
-        self._lines += len(run.times)
-        self._add(chunk_rows.EVENT_TYPE, run.seq0, len(run.times), min(run.times), max(run.times))
+        count = len(run.times)
+        self._lines += count
+        self._times += (min(run.times), max(run.times))
+        self._types[chunk_rows.EVENT_TYPE] += count
+        self.next_seq += count
 
     def add_line(self, line: bytes, at: int, view: envelope.LineView) -> None:
         """Note a line whose seq, if it states one, is not below ``next_seq``."""
@@ -195,32 +220,30 @@ class _Survey:
             if view.seq0 > self.next_seq:
                 gap = envelope.Defect("seq-gap", f"expected seq {self.next_seq}, got {view.seq0}")
                 self._defects.append(LineDefect(self._lines, at, len(line), view.seq0, gap))
-            self._add(view.type, view.seq0, view.n, view.t0, view.t1)
+                self._end_range()
+                self._range_seq = view.seq0
+            self._times += (view.t0, view.t1)
+            self._types[view.type] += view.n
+            self.next_seq = view.seq0 + view.n
         self._lines += 1
 
-    def _add(self, type: str, seq0: int, n: int, t0: int, t1: int) -> None:
-        if self._ranges and seq0 == self.next_seq:
-            first, count = self._ranges[-1]
-            self._ranges[-1] = (first, count + n)
-        else:
-            self._ranges.append((seq0, n))
-        self._lowest.append(t0)
-        self._highest.append(t1)
-        self._types[type] += n
-        self.next_seq = seq0 + n
+    def _end_range(self) -> None:
+        if self.next_seq > self._range_seq:
+            self._ranges.append((self._range_seq, self.next_seq - self._range_seq))
 
     def segment(self, codec: int, raw_len: int, body: bytes) -> Segment | None:
         """The segment of the lines noted; None when there are none."""
         if not self._lines:
             return None
+        self._end_range()
         return Segment(
             lines=self._lines,
-            seq0=self._ranges[0][0] if self._ranges else self._seq0,
+            seq0=self._ranges[0][0] if self._ranges else self.next_seq,
             n=sum(n for _, n in self._ranges),
             next_seq=self.next_seq,
             ranges=tuple(self._ranges),
-            t0=min(self._lowest, default=None),
-            t1=max(self._highest, default=None),
+            t0=min(self._times, default=None),
+            t1=max(self._times, default=None),
             types=dict(self._types),
             codec=codec,
             raw_len=raw_len,

@@ -31,6 +31,14 @@ _TIME = b',"time":'
 _TIME_DIGITS = 13
 _END = b'"}}}\n'
 
+_LINE_START = b"\n" + START
+_DELTA = b'-delta","index":'
+_KIND_WITHIN = 180
+"""How far into a delta line, at most, its kind ends."""
+
+_HEAD_FORMAT = START + b"%d" + _TIME + b"%d"
+_TEXT_FORMAT = b"%b" + _END
+
 MIN_LINES = 3
 """A shorter run costs more as a run than as lines."""
 
@@ -47,7 +55,6 @@ _FIRST = re.escape(START) + b"(%s)" % _N + _TIME + _WHEN + b"(%s)" % _MIDDLE + _
 # Behind the first line the constant parts are passed over: whoever takes a run compares all its bytes.
 _NEXT = rb"(?s:.{%d})%s(?s:.{%d})%s\2%s%s" % (len(START), _N, len(_TIME), _WHEN, _TEXT, re.escape(_END))
 _RUN = re.compile(_FIRST + b"(?:" + _NEXT + b")*+")
-_SEQ = re.compile(re.escape(START) + b"(%s)" % _N)
 
 _integers = msgspec.json.Decoder(list[int])
 
@@ -67,8 +74,10 @@ class DeltaRun(NamedTuple):
 
 def next_start(block: bytes, at: int) -> int:
     """Where the first line behind the one at ``at`` begins that may be a delta line, else the end."""
-    found = block.find(b"\n" + START, at)
-    return len(block) if found < 0 else found + 1
+    while (at := block.find(_LINE_START, at) + 1) > 0:
+        if block.find(_DELTA, at, at + _KIND_WITHIN) >= 0:
+            return at
+    return len(block)
 
 
 def take(block: bytes, at: int) -> tuple[DeltaRun | None, int]:
@@ -82,32 +91,28 @@ def take(block: bytes, at: int) -> tuple[DeltaRun | None, int]:
     if match is None:
         return None, at
     end = match.end()
-    seq0, middle = int(match[1]), match[2]
+    digits, middle = match.groups()
+    seq0 = int(digits)
     lines = block[at : end - 1].split(b"\n")
-    last = _SEQ.match(lines[-1])
-    if len(lines) < MIN_LINES or last is None or int(last[1]) != seq0 + len(lines) - 1:
+    last = b"%d," % (seq0 + len(lines) - 1)
+    if len(lines) < MIN_LINES or not lines[-1].startswith(last, len(START)):
         return None, end
-    stamps, texts = _columns(lines, seq0, len(middle))
-    text = b"".join(texts)
-    if not (text.isascii() or _is_utf8(b'"'.join(texts))) or not _is_utf8(middle):
-        return None, end
-    times = _integers.decode(b"[" + b",".join(stamps) + b"]")
-    return DeltaRun(seq0, times, middle, text, list(map(len, texts))), end
-
-
-def _columns(lines: list[bytes], seq0: int, middle_bytes: int) -> tuple[list[bytes], list[bytes]]:
-    """The times and the texts of delta lines, as they are spelled."""
     stamps: list[bytes] = []
     texts: list[bytes] = []
-    while len(stamps) < len(lines):
-        seq = seq0 + len(stamps)
-        digits = len(str(seq))
-        alike = lines[len(stamps) : 10**digits - seq0]  # as long as the seq has so many digits
-        time_at = len(START) + digits + len(_TIME)
-        text_at = time_at + _TIME_DIGITS + middle_bytes
+    for seq_digits in range(len(digits), len(last)):
+        alike = lines[len(stamps) : 10**seq_digits - seq0]  # seqs of so many digits
+        time_at = len(START) + seq_digits + len(_TIME)
+        text_at = time_at + _TIME_DIGITS + len(middle)
         stamps += map(itemgetter(slice(time_at, time_at + _TIME_DIGITS)), alike)
         texts += map(itemgetter(slice(text_at, 1 - len(_END))), alike)
-    return stamps, texts
+    text = b"".join(texts)
+    if not (text.isascii() or _is_utf8(b'"'.join(texts))) or not (middle.isascii() or _is_utf8(middle)):
+        return None, end
+    try:
+        times = _integers.decode(b"[" + b",".join(stamps) + b"]")
+    except msgspec.DecodeError:  # inside, the seqs are not in order, and of other lengths
+        return None, end
+    return DeltaRun(seq0, times, middle, text, list(map(len, texts))), end
 
 
 def _is_utf8(text: bytes) -> bool:
@@ -120,7 +125,7 @@ def _is_utf8(text: bytes) -> bool:
 
 def render(seq0: int, times: list[int], middle: bytes, texts: Iterable[bytes]) -> bytes:
     """The delta lines of a run, each ended by LF."""
-    line = START + b"%d" + _TIME + b"%d" + middle.replace(b"%", b"%%") + b"%b" + _END
+    line = b"%b%b%b" % (_HEAD_FORMAT, middle.replace(b"%", b"%%"), _TEXT_FORMAT)
     values = zip(range(seq0, seq0 + len(times)), times, texts, strict=True)
     return line * len(times) % tuple(chain.from_iterable(values))
 

@@ -1,11 +1,12 @@
 """Codec 1, ``runs``: token deltas in columns, every other line nearly as it is.
 
-The content is the first seq (uint64, little-endian), four columns (``columns.py``), and the stream::
+The content is the first seq (uint64, little-endian), five columns (``columns.py``), and the stream::
 
     gaps     ms between the times of one placed fact and the placed fact before it; the first counts from 0
     sizes    bytes of the text of each delta in a run
     lengths  lines of each run
-    counts   what the marks ``list``, ``row`` and ``jump`` take, in the order of the stream
+    jumps    what the marks ``jump`` and ``row`` take, in the order of the stream
+    lists    what the marks ``list`` take
 
 The stream is the lines in order, with marks that stand for what was cut out. A fact is *placed* when its seq
 and time are cut out; its seq is then the one behind the placed fact or the jump before it.
@@ -13,7 +14,7 @@ and time are cut out; its seq is then the one behind the placed fact or the jump
     01  hole   in a line that begins {"type":"T": the text ,"seq":SEQ,"time":TIME,"data":
     02  run    delta lines: middle, 03, and the texts of ``length`` deltas end to end (``delta_run.py``)
     04  list   in a line with a hole: consecutive integers with commas between; takes their number, and how
-               far the first one lies before the line's own seq
+               far the first lies before the next seq as it was after the last run, row or jump
     05  jump   before the LF of a line without hole: the next seq is higher by the number taken
     06  row    before a sound chunk row: it holds so many facts, by which the next seq is higher
 
@@ -23,12 +24,12 @@ message that repeats them follows, because a compressor finds the copy there.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from io import BytesIO
-from itertools import accumulate
+from itertools import accumulate, chain
 from operator import sub
-from typing import NamedTuple
 
 import msgspec
 
@@ -37,7 +38,7 @@ from playhead.eventstore.codecs import columns, delta_run
 from playhead.eventstore.codecs.body import CodecError
 from playhead.eventstore.codecs.delta_run import DeltaRun
 from playhead.eventstore.codecs.wanted import Wanted
-from playhead.eventstore.envelope import LineView
+from playhead.eventstore.envelope import Envelope, LineView
 from playhead.eventstore.ids import Seq
 from playhead.eventstore.recorded import Recorded
 
@@ -45,9 +46,11 @@ HOLE, RUN, TEXTS, LIST, JUMP, ROW = (bytes([mark]) for mark in range(1, 7))
 MARKS = (HOLE, RUN, TEXTS, LIST, JUMP, ROW)
 
 _SEQ = struct.Struct("<Q")
+_TYPE = b'{"type":"'
 _ENVELOPE = b',"seq":%d,"time":%d,"data":'
 _SOURCES = b'"sourceEventSeqs":['
 _ROW_STARTS = tuple(b'{"type":"%s",' % tag.encode() for tag in sorted(chunk_rows.TAGS))
+_JUMPS = re.compile(b"[" + JUMP + ROW + b"]")
 _MIN_LIST = 4
 _NUMBER_DIGITS = 15
 
@@ -62,8 +65,11 @@ class Writer:
         self._gaps: list[int] = []
         self._sizes: list[int] = []
         self._lengths: list[int] = []
-        self._counts: list[int] = []
+        self._jumps: list[int] = []
+        self._lists: list[int] = []
         self._stream: list[bytes] = []
+        self._starts: dict[str, bytes] = {}
+        self._base_seq = next_seq
 
     def run(self, run: DeltaRun) -> None:
         """Add a run that begins at ``next_seq``."""
@@ -75,17 +81,34 @@ class Writer:
         self._stream += (RUN, run.middle, TEXTS, run.text)
         self._time = times[-1]
         self.next_seq += len(times)
+        self._base_seq = self.next_seq
+
+    def events(self, events: list[tuple[bytes, Envelope]]) -> None:
+        """Add lines, without LF, that are one sound event each, from ``next_seq`` on."""
+        starts, stream, gaps = self._starts, self._stream, self._gaps
+        for line, event in events:
+            time = event.time
+            start = starts.get(event.type) or self._start(event.type)
+            head = start + _ENVELOPE % (self.next_seq, time)
+            if line.startswith(head):
+                text = line[len(head) :]
+                if text[-2:] != b"}}":
+                    text = self._without_list(text)
+                stream += (start, HOLE, text, b"\n")
+                gaps.append(time - self._time)
+                self._time = time
+                self.next_seq += 1
+            else:
+                stream += (line, JUMP, b"\n")
+                self._jump(1)
+
+    def _start(self, type: str) -> bytes:
+        start = self._starts[type] = _TYPE + type.encode("utf-8", "surrogatepass") + b'"'
+        return start
 
     def line(self, line: bytes, view: LineView) -> None:
-        """Add a line, without its LF, that stands for what ``view`` says."""
-        start = b'{"type":"%s"' % view.type.encode("utf-8", "surrogatepass")
-        head = start + _ENVELOPE % (view.seq0, view.t0)
-        if view.n == 1 and view.seq0 == self.next_seq and view.defect is None and line.startswith(head):
-            self._stream += (start, HOLE, self._without_list(line[len(head) :]), b"\n")
-            self._gaps.append(view.t0 - self._time)
-            self._time = view.t0
-            self.next_seq += 1
-        elif view.n == 0:
+        """Add any other line, without its LF, that stands for what ``view`` says."""
+        if view.n == 0:
             self._stream += (line, b"\n")
         elif view.seq0 == self.next_seq and view.defect is None and line.startswith(_ROW_STARTS):
             self._stream += (ROW, line, b"\n")
@@ -95,11 +118,12 @@ class Writer:
             self._jump(view.seq0 + view.n - self.next_seq)
 
     def _jump(self, count: int) -> None:
-        self._counts.append(count)
+        self._jumps.append(count)
         self.next_seq += count
+        self._base_seq = self.next_seq
 
     def _without_list(self, text: bytes) -> bytes:
-        """The text behind the hole, its last list of source seqs cut out where they are consecutive."""
+        """The text behind a hole, its last list of source seqs cut out where they are consecutive."""
         at = text.rfind(_SOURCES) + len(_SOURCES)
         end = text.find(b"]", at)
         if at < len(_SOURCES) or end < 0:
@@ -111,12 +135,12 @@ class Writer:
             return text
         if _listed(int(first), count) != seqs:
             return text
-        self._counts += (count, self.next_seq - int(first))
+        self._lists += (count, self._base_seq - int(first))
         return text[:at] + LIST + text[end:]
 
     def content(self) -> bytes:
         """What ``decode`` gives the lines back from."""
-        packed = map(columns.pack, (self._gaps, self._sizes, self._lengths, self._counts))
+        packed = map(columns.pack, (self._gaps, self._sizes, self._lengths, self._jumps, self._lists))
         return b"".join((_SEQ.pack(self._first_seq), *packed, *self._stream))
 
 
@@ -124,7 +148,13 @@ def decode(content: bytes, raw_len: int) -> bytes:
     """The lines in ``content``. Raises ``CodecError`` for what no writer makes, or not ``raw_len`` bytes."""
     try:
         reader = _Reader(content, raw_len)
-        block = b"".join([reader.block(part) for part in reader.parts()])
+        out: list[bytes] = []
+        for stretch, run in reader.parts():
+            if stretch:
+                out.append(reader.lines(stretch))
+            if run is not None:
+                out.append(reader.run(run))
+        block = b"".join(out)
     except (ValueError, IndexError, OverflowError, struct.error) as error:
         raise CodecError(f"the body is inconsistent: {error}") from error
     if len(block) != raw_len:
@@ -136,10 +166,13 @@ def facts(content: bytes, raw_len: int, wanted: Wanted) -> Iterator[Recorded]:
     """The wanted facts in ``content``, in order; what is not wanted is passed over undecoded."""
     try:
         reader = _Reader(content, raw_len)
-        for part in reader.parts():
+        for stretch, run in reader.parts():
+            if stretch:
+                yield from reader.facts(stretch, wanted)
+            if run is not None:
+                yield from reader.deltas(run, wanted)
             if reader.seq >= wanted.to_seq:
                 return
-            yield from reader.deltas(part, wanted) if isinstance(part, _Run) else reader.facts(part, wanted)
     except (ValueError, IndexError, OverflowError, struct.error) as error:
         raise CodecError(f"the body is inconsistent: {error}") from error
 
@@ -149,13 +182,8 @@ def content_limit(raw_len: int) -> int:
     return 2 * raw_len + 64
 
 
-class _Run(NamedTuple):
-    """Where a run lies: its middle, its lines, its first text in ``sizes``, its texts in the stream."""
-
-    middle: bytes
-    lines: int
-    first: int
-    text_at: int
+_Run = tuple[bytes, int, list[int]]
+"""A run: its middle, where its texts begin, and their sizes."""
 
 
 class _Reader:
@@ -166,66 +194,85 @@ class _Reader:
         gaps, at = columns.unpack(content, _SEQ.size)
         self._sizes, at = columns.unpack(content, at)
         self._lengths, at = columns.unpack(content, at)
-        counts, self._start = columns.unpack(content, at)
+        self._jumps, at = columns.unpack(content, at)
+        lists, self._start = columns.unpack(content, at)
+        self._lists = iter(zip(lists[::2], lists[1::2], strict=True))
         self._stream = content
         self._texts = BytesIO(content)
         self._raw_len = raw_len
         self._times = list(accumulate(gaps))
         self._placed = 0
-        self._counts = iter(counts)
+        self._jumped = 0
 
-    def parts(self) -> Iterator[bytes | _Run]:
-        """The stretches of lines and the runs, in order."""
+    def parts(self) -> Iterator[tuple[bytes, _Run | None]]:
+        """Stretches of lines, which may be empty, each with the run behind it; the last has none."""
         stream, at, first = self._stream, self._start, 0
-        ends = list(accumulate(self._sizes, initial=0))
         for lines in self._lengths:
             mark = stream.index(RUN, at)
-            if mark > at:
-                yield stream[at:mark]
             text_at = stream.index(TEXTS, mark) + 1
             middle = stream[mark + 1 : text_at - 1]
-            if lines < 0 or lines * len(middle) > self._raw_len:
+            sizes = self._sizes[first : first + lines]
+            if lines * len(middle) > self._raw_len or len(sizes) != lines:
                 raise CodecError(f"a run of {lines} lines")
-            yield _Run(middle, lines, first, text_at)
-            at = text_at + ends[first + lines] - ends[first]
+            yield stream[at:mark], (middle, text_at, sizes)
+            at = text_at + sum(sizes)
             first += lines
-        if at < len(stream):
-            yield stream[at:]
+        yield stream[at:], None
 
-    def block(self, part: bytes | _Run) -> bytes:
-        """The lines of a part, each ended by LF."""
-        if not isinstance(part, _Run):
-            lines = [self._restored(line) for line in part.split(b"\n")]
-            return b"\n".join(lines)
+    def lines(self, part: bytes) -> bytes:
+        """A stretch of lines as they were, each ended by LF."""
+        if JUMP not in part and ROW not in part:
+            return self._filled(part)
+        pieces = _JUMPS.split(part)
+        out = [self._filled(pieces[0])]
+        for piece in pieces[1:]:
+            self.seq += self._jumps[self._jumped]
+            self._jumped += 1
+            out.append(self._filled(piece))
+        return b"".join(out)
+
+    def run(self, run: _Run) -> bytes:
+        """The lines of a run, each ended by LF."""
+        middle, text_at, sizes = run
         seq0 = self.seq
-        times = self._place(part.lines)
-        self._texts.seek(part.text_at)
-        texts = map(self._texts.read, self._sizes[part.first : part.first + part.lines])
-        return delta_run.render(seq0, times, part.middle, texts)
+        self._texts.seek(text_at)
+        return delta_run.render(seq0, self._place(len(sizes)), middle, map(self._texts.read, sizes))
 
-    def deltas(self, part: _Run, wanted: Wanted) -> Iterator[Recorded]:
+    def deltas(self, run: _Run, wanted: Wanted) -> Iterator[Recorded]:
         """The wanted facts of a run."""
+        middle, text_at, sizes = run
         seq0 = self.seq
-        times = self._place(part.lines)
+        times = self._place(len(sizes))
         start = max(wanted.from_seq - seq0, 0)
-        end = min(wanted.to_seq - seq0, part.lines)
+        end = min(wanted.to_seq - seq0, len(sizes))
         if not wanted.any_deltas or start >= end:
             return
-        sizes = self._sizes[part.first : part.first + part.lines]
-        self._texts.seek(part.text_at + sum(sizes[:start]))
+        self._texts.seek(text_at + sum(sizes[:start]))
         for at in range(start, end):
-            data = delta_run.data(part.middle, self._texts.read(sizes[at]))
+            data = delta_run.data(middle, self._texts.read(sizes[at]))
             yield Recorded(wanted.session, Seq(seq0 + at), times[at], chunk_rows.EVENT_TYPE, data)
 
     def facts(self, part: bytes, wanted: Wanted) -> Iterator[Recorded]:
         """The wanted facts of a stretch of lines."""
-        for line in part.split(b"\n"):
-            seq0 = self.seq
-            if seq0 >= wanted.to_seq:
-                return
-            text = self._restored(line)
-            if self.seq > max(seq0, wanted.from_seq) and _may_hold(line, wanted):
+        seq = self.seq
+        jumps = iter(self._jumps[self._jumped :])
+        for line, text in zip(part.split(b"\n"), self.lines(part).split(b"\n"), strict=True):
+            hole = line.find(HOLE)
+            if hole > 0:
+                seq += 1
+                wants = wanted.types is None or line[len(_TYPE) : hole - 1] in wanted.encoded_types
+            elif line.startswith(ROW):
+                seq += next(jumps)
+                wants = wanted.any_deltas
+            elif line.endswith(JUMP):
+                seq += next(jumps)
+                wants = True
+            else:
+                continue
+            if wants and seq > wanted.from_seq:
                 yield from wanted.facts(text)
+            if seq >= wanted.to_seq:
+                return
 
     def _place(self, count: int) -> list[int]:
         """The times of the next ``count`` placed facts."""
@@ -236,40 +283,24 @@ class _Reader:
         self.seq += count
         return times
 
-    def _restored(self, line: bytes) -> bytes:
-        """A line as it was."""
-        start, hole, text = line.partition(HOLE)
-        if hole:
-            seq = self.seq
-            (time,) = self._place(1)
-            if LIST in text:
-                before, _, behind = text.partition(LIST)
-                count = self._count()
-                if not 0 <= count <= self._raw_len:
-                    raise CodecError(f"a list of {count} numbers")
-                text = before + _listed(seq - self._count(), count) + behind
-            return start + _ENVELOPE % (seq, time) + text
-        if line.startswith(ROW):
-            self.seq += self._count()
-            return line[1:]
-        if line.endswith(JUMP):
-            self.seq += self._count()
-            return line[:-1]
-        return line
+    def _filled(self, part: bytes) -> bytes:
+        """Text without other marks than holes and lists, as it was."""
+        seq0 = self.seq
+        if LIST in part:
+            first, *pieces = part.split(LIST)
+            part = first + b"".join([self._list(seq0) + piece for piece in pieces])
+        count = part.count(HOLE)
+        if not count:
+            return part
+        values = zip(range(seq0, seq0 + count), self._place(count), strict=True)
+        return part.replace(b"%", b"%%").replace(HOLE, _ENVELOPE) % tuple(chain.from_iterable(values))
 
-    def _count(self) -> int:
-        count = next(self._counts, None)
-        if count is None:
-            raise CodecError("there are fewer counts than marks")
-        return count
-
-
-def _may_hold(line: bytes, wanted: Wanted) -> bool:
-    """False when the line in the stream cannot hold a wanted fact."""
-    if line.startswith(ROW):
-        return wanted.any_deltas
-    start, hole, _ = line.partition(HOLE)
-    return not hole or wanted.type(start[len(b'{"type":"') : -1].decode("utf-8", "surrogatepass"))
+    def _list(self, base_seq: int) -> bytes:
+        """The next list."""
+        count, distance = next(self._lists, (-1, 0))
+        if not 0 <= count <= self._raw_len:
+            raise CodecError(f"a list of {count} numbers")
+        return _listed(base_seq - distance, count)
 
 
 def _listed(first: int, count: int) -> bytes:

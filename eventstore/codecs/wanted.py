@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from playhead.eventstore import chunk_rows, envelope, json_text
 from playhead.eventstore.ids import SessionId
@@ -12,7 +13,7 @@ from playhead.eventstore.recorded import Recorded
 _DELTAS = frozenset({"text-delta", "reasoning-delta", "tool-call-delta"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Wanted:
     """Facts with ``from_seq <= seq < to_seq``, of ``types`` or of all, with or without token deltas."""
 
@@ -29,14 +30,15 @@ class Wanted:
         end = 2**63 if to_seq is None else to_seq
         return cls(session, from_seq, end, None if types is None else frozenset(types), deltas)
 
-    def type(self, type: str) -> bool:
-        """True when facts of this type are wanted."""
-        return self.types is None or type in self.types
+    @cached_property
+    def encoded_types(self) -> frozenset[bytes]:
+        """``types`` in UTF-8."""
+        return frozenset(type.encode("utf-8", "surrogatepass") for type in self.types or ())
 
     @property
     def any_deltas(self) -> bool:
         """True when token deltas are wanted."""
-        return self.deltas and self.type(chunk_rows.EVENT_TYPE)
+        return self.deltas and (self.types is None or chunk_rows.EVENT_TYPE in self.types)
 
     def facts(self, line: bytes) -> list[Recorded]:
         """The wanted facts of one line."""
@@ -45,7 +47,7 @@ class Wanted:
     def _takes(self, fact: Recorded) -> bool:
         return (
             self.from_seq <= fact.seq < self.to_seq
-            and self.type(fact.type)
+            and (self.types is None or fact.type in self.types)
             and (self.deltas or not is_delta(fact))
         )
 

@@ -167,8 +167,8 @@ def blocks(draw: st.DrawFn) -> bytes:
         seq = max(0, seq + draw(st.sampled_from([0, 0, 0, 0, 0, 1, 7, -1])))
     block = block_of(*lines)
     if draw(st.booleans()):
-        at = draw(st.integers(0, len(block) - 2))
-        block = block[:at] + bytes([draw(st.integers(0, 255))]) + block[at + 1 :]
+        at = draw(st.integers(0, max(0, len(block) - 2)))
+        block = block[:at] + bytes([draw(st.integers(0, 255))]) + block[at + 1 :].rstrip(b"\n") + b"\n"
     return block
 
 
@@ -333,6 +333,27 @@ def test_a_run_that_repeats_a_number_inside_ends_the_segment_there() -> None:
     segment, used = segments.seal(block_of(*lines), 0)
     assert segment is not None
     assert (segment.next_seq, used) == (3, len(block_of(*lines[:3])))
+
+
+@pytest.mark.parametrize("inside", [100, 7, 1, 0])
+def test_a_run_that_is_out_of_order_inside_is_read_line_by_line(inside: int) -> None:
+    lines = [delta(seq, b"x") for seq in (5, 6, inside, 8, 9)]
+    segment, used = segments.seal(block_of(*lines), 5)
+    assert segment is not None
+    assert unsealed(segment) == block_of(*lines)[:used]
+    assert facts_of(segment) == facts_by_line(block_of(*lines)[:used])
+    assert segment.ranges == (
+        ((5, 2), (100, 1)) if inside == 100 else ((5, 5),) if inside == 7 else ((5, 2),)
+    )
+
+
+def test_a_run_in_which_seqs_grow_by_digits_is_stored_as_a_run() -> None:
+    block = block_of(*(delta(seq, b"x") for seq in range(8, 1200)))
+    segment = sealed(block, 8)
+    assert segment.codec == RUNS
+    assert (segment.seq0, segment.n) == (8, 1192)
+    assert len(segment.body) < 300
+    assert unsealed(segment) == block
 
 
 def test_a_gap_begins_a_new_range_and_is_a_defect_of_the_line_behind_it() -> None:
