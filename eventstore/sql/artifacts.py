@@ -85,8 +85,8 @@ class StoredFile:
     """One imported file. ``path`` lies below ``root``, both as they were given, with ``/`` between parts.
 
     ``version`` counts from 1 where a file was imported again after it had been rewritten. ``layout`` is ``jsonl``,
-    ``jsonl.zstd``, ``sqlite`` or ``bytes``; ``refused`` says why a file is not interpreted. ``library`` is the libzstd that makes
-    its compressed frames again; "" where none is needed.
+    ``jsonl.zstd``, ``sqlite`` or ``bytes``; ``refused`` says why a file is not interpreted. ``library`` is the
+    libzstd that makes its compressed frames again; "" where none is needed.
     """
 
     id: int
@@ -181,10 +181,11 @@ def count_of(link: Link, session_id: int) -> int:
 
 def put_log(
     link: Link, source: LogSource, session_id: int, spans: list[Span], findings: list[Finding], now: int
-) -> int:
-    """Keep the file of a log that was read to its end; the number of artifacts that this adds.
+) -> tuple[bool, int]:
+    """Keep the file of a log that was read to its end.
 
-    That is 0 when the file has all that its last version had, and takes its place.
+    Gives whether it was new, and the number of artifacts that this adds. That is 0 when the file has all that
+    its last version had, and takes its place.
     """
     shape = source.shape
     envelope = Envelope(
@@ -208,7 +209,9 @@ def put_log(
         lines=sum(span.lines for span in spans),
         envelope=_close(envelope),
     )
-    return _put(link, row, envelope, _pieces(shape.kept))
+    before = latest(link, source.root, source.path)
+    changed = before is None or (before.size, before.sha256) != (row.size, row.sha256)
+    return changed, _put(link, row, before, envelope, _pieces(shape.kept))
 
 
 def put_bytes(link: Link, source: BytesSource, now: int) -> tuple[bool, int]:
@@ -235,14 +238,13 @@ def put_bytes(link: Link, source: BytesSource, now: int) -> tuple[bool, int]:
             0,
             _close(envelope),
         )
-        return True, _put(link, row, envelope, _pieces(spool))
+        return True, _put(link, row, before, envelope, _pieces(spool))
 
 
-def _put(link: Link, row: ArtifactRow, envelope: Envelope, parts: Iterator[bytes]) -> int:
-    before = link.one(
-        f"{_SELECT} WHERE root = ? AND path = ? ORDER BY version DESC LIMIT 1", (row.root, row.path)
-    )
-    old = None if before is None else ArtifactRow(*before)
+def _put(
+    link: Link, row: ArtifactRow, old: ArtifactRow | None, envelope: Envelope, parts: Iterator[bytes]
+) -> int:
+    """Write the artifact, in the place of ``old`` where it has all that was in it."""
     replaces = old is not None and _extends(link, old, row, envelope)
     if old is not None and replaces:
         link.run("DELETE FROM artifact_part WHERE artifact_id = ?", (old.id,))

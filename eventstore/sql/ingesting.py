@@ -8,28 +8,45 @@ each branch is compared with what is there by its hash chain:
 - a stored log that is a prefix of the branch is extended by what follows;
 - a branch that is a prefix of a stored log, or equal to it, adds nothing;
 - anything else is a new generation.
+
+Each branch is a pass over the file and a copy of what it shares, so a file of too many of them
+(``MAX_BRANCHES``, ``MAX_BRANCH_LINES``) is not interpreted.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from playhead.eventstore import envelope
 from playhead.eventstore.chain import Chain
 from playhead.eventstore.dialect import Native
+from playhead.eventstore.errors import NotALog
 from playhead.eventstore.findings import Finding
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.source import LogSource
 from playhead.eventstore.sql import reading, session_row
 from playhead.eventstore.sql.engine import Link
-from playhead.eventstore.sql.sealing import Place, SegmentWriter
+from playhead.eventstore.sql.finding_list import FindingList
+from playhead.eventstore.sql.sealing import SegmentWriter
 from playhead.eventstore.sql.session_row import SessionRow, header_columns
 
-MAX_FINDINGS = 1000
-"""More findings than this of one log are counted, not kept."""
+MAX_BRANCHES = 1000
+"""The most branches of one file that are kept as generations."""
+
+MAX_BRANCH_LINES = 20_000_000
+"""The most lines of one file times its branches, where it has more than two."""
+
+
+class Place(NamedTuple):
+    """Where a line lies in its file: physical line (the header is 1) and byte offset in the decoded log."""
+
+    line: int
+    byte: int
 
 
 @dataclass(slots=True)
@@ -75,33 +92,36 @@ class Fork:
 
 @dataclass(slots=True)
 class Taken:
-    """A branch in the store: its session as it now is, and what was added to it."""
+    """A branch in the store: its session as it now is, and what was added to it.
+
+    ``lines`` counts those of the branch, ``added_lines`` those that the store did not have.
+    """
 
     row: SessionRow
     own_line: int
     lines: int
+    added_lines: int = 0
     new: bool = False
     ranges: list[tuple[int, int]] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
 
 
-def take_new(link: Link, source: LogSource, generation: int) -> Taken:
-    """Write a log of which nothing is stored, in one pass. Raises ``RanBack`` where the numbering runs back."""
+def take_new(link: Link, source: LogSource, generation: int) -> tuple[Taken, FindingList]:
+    """Write a log of which nothing is stored, in one pass; what became of it, and what is wrong with its lines.
+
+    Raises ``RanBack`` where the numbering runs back.
+    """
     writer = SegmentWriter(link, _new_session(link, source, generation))
-    place = Place(2, len(source.header_line) + 1)
     for block in source.blocks():
-        writer.write(block, place)
-        place = Place(place.line + block.count(b"\n"), place.byte + len(block))
+        writer.write(block)
     row = writer.finish()
-    return Taken(row, 0, row.lines, new=True, ranges=writer.ranges, findings=writer.findings)
+    return Taken(row, 0, row.lines, row.lines, True, writer.ranges), writer.findings
 
 
-def take_outlined(
-    link: Link, source: LogSource, stored: list[SessionRow]
-) -> tuple[list[Taken], list[Finding]]:
+def take_outlined(link: Link, source: LogSource, stored: list[SessionRow]) -> tuple[list[Taken], FindingList]:
     """Compare each branch of a log with what is stored under its id, and write what is new.
 
-    Gives what became of each branch, in order, and the findings about the branching itself.
+    Gives what became of each branch, in order, and what is wrong with the lines of the file, the old ones
+    among them. Raises ``NotALog`` for a file of too many branches.
     """
     branches, findings = outline(source)
     generation = max((row.generation for row in stored), default=0)
@@ -116,34 +136,37 @@ def take_outlined(
             result = Taken(row, branch.own_line, branch.lines)
         else:
             writer = SegmentWriter(link, row)
-            for block, place in _branch_blocks(source, branch, row.lines):
-                writer.write(block, place)
-            result = Taken(
-                writer.finish(), branch.own_line, branch.lines, is_new, writer.ranges, writer.findings
-            )
+            for block in _branch_blocks(source, branch, row.lines):
+                writer.write(block)
+            added = branch.lines - row.lines
+            result = Taken(writer.finish(), branch.own_line, branch.lines, added, is_new, writer.ranges)
         same_header = [other for other in same_header if other.id != result.row.id] + [result.row]
         taken.append(result)
     return taken, findings
 
 
-def outline(source: LogSource) -> tuple[list[Branch], list[Finding]]:
-    """The branches of a log in the order in which they begin, and a finding for each place where one does."""
+def outline(source: LogSource) -> tuple[list[Branch], FindingList]:
+    """The branches of a log in the order in which they begin; a finding for each place where one does, then
+    those of the lines. Raises ``NotALog`` where there are too many branches."""
     branch = Branch(ranges=[(0, 0)])
     branches = [branch]
     forks: list[Fork] = []
+    defects = FindingList()
     last_seqs = array("q")  # of the current branch: the last seq on or before each of its lines
     at, byte = 0, len(source.header_line) + 1
     for block in source.blocks():
         for line in block.split(b"\n")[:-1]:
             seen = envelope.view(line)
+            place = Place(at + 2, byte)
             if seen.n and seen.seq0 < branch.next_seq:
                 keep = bisect_left(last_seqs, seen.seq0)
                 del last_seqs[keep:]
                 shared = _front(branch.ranges, keep)
                 other = Branch(ranges=[*shared, (at, at)], own_line=keep, lines=keep)
-                forks.append(Fork(branch, other, seen.seq0, branch.next_seq, Place(at + 2, byte)))
+                forks.append(Fork(branch, other, seen.seq0, branch.next_seq, place))
                 branches.append(other)
                 branch = other
+            _add_defects(defects, line, seen, branch.next_seq, place)
             if seen.n:
                 branch.next_seq = seen.seq0 + seen.n
                 branch.own_events += seen.n
@@ -153,7 +176,29 @@ def outline(source: LogSource) -> tuple[list[Branch], list[Finding]]:
             branch.lines += 1
             at += 1
             byte += len(line) + 1
-    return branches, [fork.finding() for fork in forks]
+        _require_few(branches, at, byte)
+    findings = FindingList(fork.finding() for fork in forks)
+    findings.extend(defects)
+    return branches, findings
+
+
+def _add_defects(
+    defects: FindingList, line: bytes, seen: envelope.LineView, expected: int, place: Place
+) -> None:
+    """Add what is wrong with a line, as ``segments.seal`` tells it."""
+    where = {"line": place.line, "byte": place.byte, "seq": seen.seq0, "size_bytes": len(line)}
+    if seen.defect is not None:
+        defects.add_defect(seen.defect, **where)
+    if seen.n and seen.seq0 > expected:
+        gap = envelope.Defect("seq-gap", f"expected seq {expected}, got {seen.seq0}")
+        defects.add_defect(gap, **where)
+
+
+def _require_few(branches: list[Branch], lines: int, byte: int) -> None:
+    count = len(branches)
+    if count > MAX_BRANCHES or (count > 2 and count * lines > MAX_BRANCH_LINES):
+        message = f"the numbering runs back {count - 1} times in {lines} lines: too often to tell whose line is whose"
+        raise NotALog("too-many-branches", message, line=lines + 1, byte=byte)
 
 
 def _front(ranges: list[tuple[int, int]], lines: int) -> list[tuple[int, int]]:
@@ -167,34 +212,29 @@ def _front(ranges: list[tuple[int, int]], lines: int) -> list[tuple[int, int]]:
     return front
 
 
-def _branch_blocks(source: LogSource, branch: Branch, from_line: int) -> Iterator[tuple[bytes, Place]]:
-    """The lines of a branch from its own line ``from_line`` on, with the places where they lie in the file."""
-    wanted = branch.ranges
+def _branch_blocks(source: LogSource, branch: Branch, from_line: int) -> Iterator[bytes]:
+    """The lines of a branch from its own line ``from_line`` on."""
     skip = from_line
     rest = []
-    for start, end in wanted:
+    for start, end in branch.ranges:
         gone = min(skip, end - start)
         skip -= gone
         if start + gone < end:
             rest.append((start + gone, end))
-    at, byte = 0, len(source.header_line) + 1
+    at = 0
     for block in source.blocks():
         count = block.count(b"\n")
+        lines: list[bytes] = []
         for start, end in rest:
             first, last = max(start, at), min(end, at + count)
             if first >= last:
                 continue
             if (first, last) == (at, at + count):
-                yield block, Place(at + 2, byte)
+                yield block
                 continue
-            lines = block.split(b"\n")
-            before = sum(len(line) + 1 for line in lines[: first - at])
-            yield (
-                b"".join(line + b"\n" for line in lines[first - at : last - at]),
-                Place(first + 2, byte + before),
-            )
+            lines = lines or block.split(b"\n")
+            yield b"\n".join(lines[first - at : last - at]) + b"\n"
         at += count
-        byte += len(block)
 
 
 def _stored_part(
@@ -216,22 +256,25 @@ def _stored_part(
 
 
 def _heads(source: LogSource, branch: Branch, counts: list[int]) -> dict[int, Chain]:
-    """The chain of a branch after each of ``counts`` lines."""
+    """The chain of a branch after each of ``counts`` lines, which are in order."""
     chain = Chain.begin(source.header_line)
-    found = {}
-    waiting = list(counts)
-    if waiting and waiting[0] == 0:
-        found[waiting.pop(0)] = chain.copy()
-    for block, _ in _branch_blocks(source, branch, 0):
-        count = block.count(b"\n")
-        while waiting and chain.lines + count >= waiting[0]:
-            lines = block.split(b"\n")
-            part = b"".join(line + b"\n" for line in lines[: waiting[0] - chain.lines])
-            block, count = block[len(part) :], count - (waiting[0] - chain.lines)
-            chain.feed(part)
-            found[waiting.pop(0)] = chain.copy()
-        if count:
-            chain.feed(block, count)
+    found = {count: chain.copy() for count in counts[:1] if count == 0}
+    waiting = deque(counts[len(found) :])
+    for block in _branch_blocks(source, branch, 0):
+        begin, end = chain.lines, chain.lines + block.count(b"\n")
+        if not waiting or end < waiting[0]:
+            chain.feed(block, end - begin)
+            continue
+        lines = block.split(b"\n")
+        while waiting and waiting[0] <= end:
+            upto = waiting.popleft()
+            if upto > chain.lines:
+                part = lines[chain.lines - begin : upto - begin]
+                chain.feed(b"\n".join(part) + b"\n", len(part))
+            found[upto] = chain.copy()
+        if chain.lines < end:
+            rest = lines[chain.lines - begin : end - begin]
+            chain.feed(b"\n".join(rest) + b"\n", len(rest))
     return found
 
 
@@ -260,11 +303,3 @@ def empty_row(header: SessionHeader, line: bytes, dialect: str, generation: int)
         idem=None,
         **header_columns(header),
     )
-
-
-def few(findings: list[Finding]) -> list[Finding]:
-    """At most ``MAX_FINDINGS`` findings; what was left out is counted in the last."""
-    if len(findings) <= MAX_FINDINGS:
-        return findings
-    more = len(findings) - MAX_FINDINGS
-    return [*findings[:MAX_FINDINGS], Finding("more", f"{more} more findings of this log are not listed")]

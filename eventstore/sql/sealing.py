@@ -7,15 +7,14 @@ the rows of a live session. Nothing that a reader or a hash can see changes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import msgspec
 
 from playhead.eventstore import segments
 from playhead.eventstore.errors import CorruptLog
-from playhead.eventstore.findings import Finding
 from playhead.eventstore.sql import reading, session_row
 from playhead.eventstore.sql.engine import Link
+from playhead.eventstore.sql.finding_list import FindingList
 from playhead.eventstore.sql.row_check import COLUMNS, row_check
 from playhead.eventstore.sql.session_row import SessionRow
 
@@ -40,18 +39,12 @@ class RanBack(Exception):
         super().__init__(line)
 
 
-class Place(NamedTuple):
-    """Where a line lies in its file: physical line (the header is 1) and byte offset in the decoded log."""
-
-    line: int
-    byte: int
-
-
 class SegmentWriter:
     """Appends lines to a session as segments. ``row`` is kept as it will be when ``finish`` returns.
 
-    ``ranges`` collects the (seq0, n) of the facts that were added, ``findings`` what is wrong with the lines.
-    A last segment that is still small is written again with the new lines at its end.
+    ``ranges`` collects the (seq0, n) of the facts that were added. ``findings`` is what is wrong with the
+    lines of a log that is written from its first line on, with their places in its file; for one that grows,
+    they are not complete. A last segment that is still small is written again with the new lines at its end.
     """
 
     def __init__(self, link: Link, row: SessionRow) -> None:
@@ -60,27 +53,21 @@ class SegmentWriter:
         self._chain = reading.chain_at(link, row, row.lines)
         self._buffer: list[bytes] = []
         self._size = 0
-        self._place: Place | None = None
-        self._next_place = Place(0, 0)
         self._begun = False
         self._again = 0  # lines at the front of the buffer that were in a segment before
         self._line0 = row.lines
+        self._byte = len(row.header) + 1
         self._expected = row.next_seq
         self.ranges: list[tuple[int, int]] = []
-        self.findings: list[Finding] = []
+        self.findings = FindingList()
 
-    def write(self, block: bytes, place: Place) -> None:
-        """Add the lines of ``block``, each ended by LF, the first of which lies at ``place`` in its file."""
-        if self._buffer and place != self._next_place:
-            self._flush()
-        if not self._buffer:
-            self._place = place
-            if not self._begun:
-                self._begun = True
-                self._take_back_last_segment()
+    def write(self, block: bytes) -> None:
+        """Add the lines of ``block``, each ended by LF."""
+        if not self._begun:
+            self._begun = True
+            self._take_back_last_segment()
         self._buffer.append(block)
         self._size += len(block)
-        self._next_place = Place(place.line + block.count(b"\n"), place.byte + len(block))
         if self._size >= SEAL_BYTES:
             self._flush()
 
@@ -106,7 +93,7 @@ class SegmentWriter:
         self._link.run("DELETE FROM segment WHERE session_id = ? AND line0 = ?", (self.row.id, segment.line0))
 
     def _flush(self) -> None:
-        if not self._buffer or self._place is None:
+        if not self._buffer:
             return
         block = b"".join(self._buffer) if len(self._buffer) > 1 else self._buffer[0]
         segment, used = segments.seal(block, self._expected)
@@ -115,7 +102,7 @@ class SegmentWriter:
         again_bytes = len(self._buffer[0]) if self._again else 0
         self._chain.feed(memoryview(block)[again_bytes:], segment.lines - self._again)
         self._insert(segment)
-        self._note(segment, again_bytes)
+        self._note(segment)
         row, added = self.row, _without_front(segment.ranges, row_next=self.row.next_seq)
         self.ranges += added
         self.row = row._replace(
@@ -130,7 +117,8 @@ class SegmentWriter:
         )
         self._line0 = self.row.lines
         self._expected = segment.next_seq
-        self._buffer, self._size, self._again, self._place = [], 0, 0, None
+        self._byte += len(block)
+        self._buffer, self._size, self._again = [], 0, 0
 
     def _insert(self, segment: segments.Segment) -> None:
         values = (
@@ -149,32 +137,15 @@ class SegmentWriter:
         )
         self._link.run(_INSERT, (*values, row_check("segment", values)))
 
-    def _note(self, segment: segments.Segment, again_bytes: int) -> None:
-        assert self._place is not None
+    def _note(self, segment: segments.Segment) -> None:
         for found in segment.defects:
-            if found.line < self._again:
-                continue
-            self.findings.append(
-                line_finding(
-                    found,
-                    Place(
-                        self._place.line + found.line - self._again,
-                        self._place.byte + found.byte - again_bytes,
-                    ),
-                )
+            self.findings.add_defect(
+                found.defect,
+                line=self._line0 + found.line + 2,
+                byte=self._byte + found.byte,
+                seq=found.seq,
+                size_bytes=found.size_bytes,
             )
-
-
-def line_finding(found: segments.LineDefect, place: Place) -> Finding:
-    """What is wrong with a line, said for the place where it lies."""
-    return Finding(
-        kind=found.defect.kind,
-        message=found.defect.message,
-        line=place.line,
-        byte=place.byte,
-        seq=None if found.seq < 0 else found.seq,
-        size_bytes=found.size_bytes,
-    )
 
 
 def _without_front(ranges: tuple[tuple[int, int], ...], row_next: int) -> list[tuple[int, int]]:
@@ -202,12 +173,8 @@ def seal_session(link: Link, row_id: int) -> SessionRow:
         return row
     sealed = row._replace(lines=row.sealed_lines, next_seq=_seq_at(link, row))
     writer = SegmentWriter(link, sealed)
-    fetch = _rows_only(link)
-    place = Place(row.sealed_lines + 2, 0)
-    for page in reading.pages(fetch, row, row.sealed_lines):
-        block = page.block(row.session)
-        writer.write(block, place)
-        place = Place(place.line + page.line_count, place.byte + len(block))
+    for page in reading.pages(_rows_only(link), row, row.sealed_lines):
+        writer.write(page.block(row.session))
     done = writer.finish()
     if (done.lines, done.next_seq, done.chain, done.head) != (row.lines, row.next_seq, row.chain, row.head):
         raise CorruptLog(

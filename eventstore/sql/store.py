@@ -39,7 +39,8 @@ from playhead.eventstore.sql import (
 )
 from playhead.eventstore.sql.columns import escape, unescape
 from playhead.eventstore.sql.engine import Database, Link, is_memory, store_url
-from playhead.eventstore.sql.ingesting import Taken, few
+from playhead.eventstore.sql.finding_list import FindingList
+from playhead.eventstore.sql.ingesting import Taken
 from playhead.eventstore.sql.session_row import SessionRow, pack_findings
 from playhead.eventstore.sql.sql_session import SqlSession
 from playhead.eventstore.sql.verifying import Head, Problem
@@ -319,7 +320,8 @@ class SqlStore:
                     if outlined or any(row.header == source.header_line for row in stored):
                         return self._keep(link, source, *ingesting.take_outlined(link, source, stored))
                     generation = max((row.generation for row in stored), default=0) + 1
-                    return self._keep(link, source, [ingesting.take_new(link, source, generation)], [])
+                    taken, findings = ingesting.take_new(link, source, generation)
+                    return self._keep(link, source, [taken], findings)
             except sealing.RanBack:
                 outlined = True
             except IntegrityError:
@@ -327,14 +329,16 @@ class SqlStore:
                     raise  # not another importer of the same log: each of those leaves a row that we then see
         raise StoreUnavailable(f"{self.database.name}: {source.path} is being imported by others; try again")
 
-    def _keep(self, link: Link, source: LogSource, taken: list[Taken], forks: list[Finding]) -> Ingested:
+    def _keep(self, link: Link, source: LogSource, taken: list[Taken], of_lines: FindingList) -> Ingested:
         """Write the file, the findings and the positions of what was taken."""
         now = self.clock()
-        findings = few([*source.shape.findings, *forks, *(one for part in taken for one in part.findings)])
-        added = 0
+        found = FindingList(source.shape.findings)
+        found.extend(of_lines)
+        findings = found.listed()
+        changed, added = False, 0
         if source.container is None:
             spans = [artifacts.Span(part.row.id, part.own_line, part.lines - part.own_line) for part in taken]
-            added = artifacts.put_log(link, source, taken[-1].row.id, spans, findings, now)
+            changed, added = artifacts.put_log(link, source, taken[-1].row.id, spans, findings, now)
         for part in taken:
             self._save(link, part, findings)
         news = [part for part in taken if part.new]
@@ -342,7 +346,7 @@ class SqlStore:
             commits.place(link, part.row.id, part.ranges, now)
         commits.count(link, sessions=len(news), artifacts=added)
         return Ingested(
-            changed=bool(news or added or any(part.ranges for part in taken)),
+            changed=changed or any(part.new or part.added_lines for part in taken),
             sessions=tuple((part.row.session, part.row.generation) for part in news),
             events=sum(n for part in taken for _, n in part.ranges),
             findings=tuple(findings),
@@ -353,8 +357,8 @@ class SqlStore:
         row = part.row
         packed = row.findings
         if part.lines == row.lines:
-            fewer = len(damage(findings)) < len(damage(row.decoded_findings()))
-            if part.new or part.ranges or fewer:
+            no_worse = len(damage(findings)) <= len(damage(row.decoded_findings()))
+            if part.new or part.added_lines or no_worse:
                 packed = pack_findings(findings)
         session_row.save(link, row._replace(findings=packed, artifacts=artifacts.count_of(link, row.id)))
 

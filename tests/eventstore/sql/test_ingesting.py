@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 from sources import MemorySource, event_line, header
 from stores import ENGINES, store_address
 
-from playhead.eventstore.errors import CorruptLog, ReadOnlySession
+from playhead.eventstore.errors import CorruptLog, NotALog, ReadOnlySession
 from playhead.eventstore.log import NewEvent
 from playhead.eventstore.source import BytesSource
-from playhead.eventstore.sql import SqlStore, open_store
+from playhead.eventstore.sql import SqlStore, commits, open_store
+from playhead.eventstore.sql.finding_list import MAX_FINDINGS
+from playhead.eventstore.sql.ingesting import MAX_BRANCHES
 
 
 @pytest.fixture(params=ENGINES)
@@ -187,6 +189,33 @@ def test_damage_is_kept_and_reported_where_it_lies(store: SqlStore) -> None:
     assert problems(store) == []
 
 
+def test_damage_that_was_known_before_is_still_known_when_the_log_has_grown(store: SqlStore) -> None:
+    start = [*lines(0), b"{oops", *lines(3)]
+    store.ingest(MemorySource(header(), start))
+    for more in ([], lines(4), [b"null"], lines(7)):
+        start += more
+        grown = store.ingest(MemorySource(header(), start))
+        assert store.session("s-1").info.findings == grown.findings
+    with open_store("sqlite://") as other:
+        assert other.ingest(MemorySource(header(), start)).findings == grown.findings
+    assert [finding.line for finding in grown.findings] == [3, 4, 6, 7]
+
+
+def test_a_log_of_garbage_keeps_the_first_findings_and_counts_the_others(store: SqlStore) -> None:
+    found = store.ingest(MemorySource(header(), [b"?"] * (MAX_FINDINGS + 234))).findings
+    assert len(found) == MAX_FINDINGS + 1
+    assert found[-1].message == "234 more findings of this log are not listed"
+
+
+def test_a_log_of_too_many_branches_is_refused_and_leaves_nothing(store: SqlStore) -> None:
+    source = MemorySource(header(), lines(*[0] * (MAX_BRANCHES + 1)))
+    with pytest.raises(NotALog, match="runs back 1000 times in 1001 lines") as refusal:
+        store.ingest(source)
+    assert refusal.value.kind == "too-many-branches"
+    assert store.sessions() == []
+    assert problems(store) == []
+
+
 def test_files_that_are_no_log_are_kept_as_bytes(store: SqlStore) -> None:
     noise = bytes(range(256)) * 9000
     source = BytesSource("/logs", "noise.bin", "bytes", io.BytesIO(noise))
@@ -327,3 +356,16 @@ def test_a_store_file_holds_what_was_committed_after_reopening(tmp_path: Path) -
 def test_a_store_can_lie_in_a_folder_that_is_not_there_yet() -> None:
     with tempfile.TemporaryDirectory() as folder, open_store(f"{folder}/a/b/store.sqlite") as store:
         assert store.position == 0
+
+
+def test_an_append_that_was_rolled_back_leaves_no_number_of_a_type_behind(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = store.create(header())
+    with monkeypatch.context() as broken:
+        broken.setattr(commits, "place", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            session.append([NewEvent("x/new", {})])
+    session.append([NewEvent("x/new", {})])
+    assert [fact.type for fact in session.read()] == ["x/new"]
+    assert problems(store) == []
