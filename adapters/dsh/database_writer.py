@@ -7,10 +7,10 @@ schema 15 one row per event, sources as a JSON list
 schema 17 runs of deltas in packed rows, sources as varints, data of 4 KiB and more compressed where it pays
 ========= ==================================================================================================
 
-What differs from a database that dsh made: the journal mode is not WAL; the bytes 96 to 99 of the file, where
-SQLite leaves its own version, are 0, so that the bytes depend on the content alone as far as SQLite lets them;
-and the text of the schema has other blanks. dsh compares that text, so it may refuse such a database.
-Source: docs/formats.md, "SQLite".
+What differs from a database that dsh made: the journal mode is not WAL and pages are smaller; the bytes 96 to
+99 of the file, where SQLite leaves its own version, are 0, so that the bytes depend on the content alone as far
+as SQLite lets them; and the text of the schema has other blanks. dsh compares that text, so it may refuse such a
+database. Source: docs/formats.md, "SQLite".
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ COMPRESSED_FROM_BYTES = 4096
 """The shortest data text that schema 17 tries to compress."""
 
 _LIBRARY_VERSION = slice(96, 100)
+_PAGE_BYTES = 1024  # dsh leaves SQLite its 4096; small sessions make small files this way
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +140,7 @@ def _compressed(text: bytes) -> str | bytes:
 
 
 _SESSIONS = f"""
+PRAGMA page_size = {_PAGE_BYTES};
 PRAGMA application_id = {APPLICATION_ID};
 CREATE TABLE persistence_state (
   singleton INTEGER PRIMARY KEY CHECK (singleton = 1),
