@@ -233,23 +233,23 @@ def _entry(row: Json) -> Json:
 
 def _marked(batches: Iterable[Batch], seed_length: int | None) -> Iterator[list[Json]]:
     """The batches, the end of the inherited events said by a marker, which is added where there is none."""
-    inherited = {"inherited": True}
     marked = seed_length is None
-    last_time = 0
+    time_ms: int = 0
     for batch in batches:
         events: list[Json] = []
         for event in batch:
-            if not marked and event["seq"] >= (seed_length or 0):
-                marked = True
-                if event["type"] == "session/end-seed":
-                    event = event | {"data": inherited}
-                else:
-                    events.append(_marker(last_time or event["time"]))
-            events.append(event)
-            last_time = event["time"]
+            time_ms = event["time"]
+            if marked or event["seq"] != seed_length:
+                events.append(event)
+                continue
+            marked = True
+            if event["type"] == "session/end-seed":
+                events.append({**event, "data": {"inherited": True}})
+            else:
+                events += [_marker(time_ms), event]
         yield events
     if not marked:
-        yield [_marker(last_time)]
+        yield [_marker(time_ms)]
 
 
 def _marker(time_ms: int) -> Json:
