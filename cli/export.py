@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from playhead.adapters.dsh.importer import STDIN
 from playhead.cli import output, place, units
 from playhead.cli.app import DONE, FOUND_A_PROBLEM, command, explain
+from playhead.cli.destinations import Parts, destinations, session_places
 from playhead.cli.new_file import new_file, new_file_below
 from playhead.cli.progress import bar
 from playhead.cli.safe_text import safe
 from playhead.cli.target import GenerationOption, opened
+from playhead.eventstore.dialect import Native
 from playhead.eventstore.errors import PlayheadError, UsageError
 
 if TYPE_CHECKING:
-    from playhead.eventstore.sql.artifacts import StoredFile
+    from playhead.eventstore.sql.rebuilding import Rebuilt
 
 
 @command("export")
@@ -32,7 +34,12 @@ def export(
         Path | None,
         typer.Option("-o", "--output", metavar="PATH", help="The file to write; with --all the folder."),
     ] = None,
-    all: Annotated[bool, typer.Option("--all", help="Every imported file, under its relative path.")] = False,
+    all: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Every imported file under its relative path, and every session made here."
+        ),
+    ] = False,
     versions: Annotated[
         bool, typer.Option("--versions", help="With --all: earlier versions too, as NAME.~1~, NAME.~2~ ...")
     ] = False,
@@ -43,10 +50,11 @@ def export(
     generation: GenerationOption = None,
     store: place.StoreOption = None,
 ) -> int:
-    """Write the original file of a session, or all imported files.
+    """Write the original file of a session, or with --all every file.
 
     Without -o the bytes go to stdout. Nothing is written outside the folder that you name, through a symbolic
-    link in it, or over a file that is there. Exits 1 when a file could not be given back as it was.
+    link in it, or over a file that is there. Exits 1 when a file could not be given back as it was. Sessions
+    that were made here become ID.jsonl, or a name like it where an id is no safe file name.
     """
     if all:
         if session is not None or decoded or generation is not None:
@@ -73,15 +81,23 @@ def _export_all(folder: Path, versions: bool, force: bool, store: str | None) ->
     with place.open_store(store) as held:
         files = held.files()
         wanted = destinations(files, versions)
+        jobs: list[tuple[Parts, Callable[[BinaryIO], Rebuilt]]] = [
+            (parts, partial(held.export_file, file)) for parts, file in wanted.items()
+        ]
+        native = [info for info in held.sessions(all_generations=True) if info.dialect == Native.name]
+        places = session_places([info.id for info in native], wanted)
+        for info in native:
+            made = held.session(info.id, generation=info.generation)
+            jobs.append((places[info.id], partial(held.export, made, decoded=True)))
         if not folder.is_dir():
             folder.mkdir(parents=True)
         written = problems = 0
-        with bar("exporting", len(wanted)) as advance:
-            for number, (parts, file) in enumerate(wanted.items(), 1):
+        with bar("exporting", len(jobs)) as advance:
+            for number, (parts, write) in enumerate(jobs, 1):
                 shown = safe(str(Path(*parts)))
                 try:
                     with new_file_below(folder, parts, force=force) as out:
-                        rebuilt = held.export_file(file, out)
+                        rebuilt = write(out)
                     written += 1
                     if not rebuilt.same:
                         problems += 1
@@ -90,31 +106,9 @@ def _export_all(folder: Path, versions: bool, force: bool, store: str | None) ->
                     problems += 1
                     output.note(f"{shown}: not written: {explain(error)}")
                 advance(number)
-    earlier = 0 if versions else sum(1 for file in files if not file.newest)
+    earlier = 0 if versions else len(destinations(files, versions=True)) - len(wanted)
     hint = (
         f"; {units.count(earlier, 'earlier version')} left out, --versions writes them too" if earlier else ""
     )
     output.note(f"{units.count(written, 'file')} written to {safe(str(folder))}{hint}")
     return FOUND_A_PROBLEM if problems else DONE
-
-
-def destinations(files: list[StoredFile], versions: bool = False) -> dict[tuple[str, ...], StoredFile]:
-    """Where each file goes, as the parts of a relative path.
-
-    That is its path below the folder that was imported; where several folders were, below the deepest folder
-    that holds them all. One file that was imported by way of two folders goes to one place, the newest import
-    counts. What came from standard input goes to the folder ``stdin``. With ``versions`` the Nth earlier
-    version of a file is NAME.~N~.
-    """
-    roots = {file.root for file in files if file.root != STDIN}
-    base = os.path.commonpath(roots) if roots else ""
-    found: dict[tuple[str, ...], StoredFile] = {}
-    for file in sorted(files, key=lambda file: file.id):
-        if not file.newest and not versions:
-            continue
-        below = "stdin" if file.root == STDIN else os.path.relpath(file.root, base)
-        parts = [*([] if below == "." else below.split("/")), *file.path.split("/")]
-        if not file.newest:
-            parts[-1] += f".~{file.version}~"
-        found[tuple(parts)] = file
-    return found

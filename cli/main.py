@@ -1,7 +1,11 @@
-"""The way in: finds the commands in this folder and runs one."""
+"""The way in: finds the commands in this folder and runs one.
+
+A polite request to end (SIGTERM) is treated like Ctrl-C: what is under way is taken back, and the exit code says so.
+"""
 
 from __future__ import annotations
 
+import signal
 import sys
 from importlib import import_module
 from io import TextIOWrapper
@@ -25,6 +29,7 @@ def main() -> NoReturn:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     code: int | str | None
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         load_commands()
         app(prog_name="playhead")

@@ -1,7 +1,8 @@
 """The SESSION argument: an exact id, a unique prefix of one, or a log file that needs no store.
 
-A path ends in ``.jsonl`` or ``.jsonl.zstd``, or starts with ``/``, ``./`` or ``../``. Such a file is read
-into a store in memory that ends with the command. Where there is no such file, it may still be an id.
+A path ends in ``.jsonl`` or ``.jsonl.zstd``, or starts with ``/`` or ``./``. Such a file is read into a store in
+memory that ends with the command. Where there is no such file, it may still be an id. ``../`` alone is no
+sign of a path: hostile ids begin like that.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ GenerationOption = Annotated[
 
 def looks_like_path(session: str) -> bool:
     """True for what a SESSION argument takes as the path of a log file."""
-    return session.endswith((".jsonl", ".jsonl.zstd")) or session.startswith(("/", "./", "../"))
+    return session.endswith((".jsonl", ".jsonl.zstd")) or session.startswith(("/", "./"))
 
 
 @contextmanager

@@ -86,7 +86,7 @@ class StoredFile:
 
     ``version`` counts from 1 where a file was imported again after it had been rewritten. ``layout`` is ``jsonl``,
     ``jsonl.zstd``, ``sqlite`` or ``bytes``; ``refused`` says why a file is not interpreted. ``library`` is the
-    libzstd that makes its compressed frames again; "" where none is needed.
+    libzstd that makes its compressed frames again; "" where none is needed. ``taken_ms`` is when it came.
     """
 
     id: int
@@ -99,6 +99,7 @@ class StoredFile:
     refused: Finding | None
     newest: bool
     library: str
+    taken_ms: int
 
     @property
     def is_log(self) -> bool:
@@ -164,6 +165,7 @@ def listed(rows: Iterable[ArtifactRow]) -> list[StoredFile]:
             refused=envelope.refused,
             newest=newest[row.root, row.path] == row.version,
             library=envelope.library if any(recipe for _, _, recipe in envelope.frames) else "",
+            taken_ms=envelope.time_ms,
         )
         for row, envelope in opened
     ]
