@@ -28,7 +28,7 @@ import re
 import struct
 from collections.abc import Iterator
 from io import BytesIO
-from itertools import accumulate, chain
+from itertools import accumulate
 from operator import sub
 
 import msgspec
@@ -287,13 +287,16 @@ class _Reader:
         """Text without other marks than holes and lists, as it was."""
         seq0 = self.seq
         if LIST in part:
-            first, *pieces = part.split(LIST)
-            part = first + b"".join([self._list(seq0) + piece for piece in pieces])
-        count = part.count(HOLE)
+            first, *others = part.split(LIST)
+            part = first + b"".join([self._list(seq0) + other for other in others])
+        pieces = part.split(HOLE)
+        count = len(pieces) - 1
         if not count:
             return part
-        values = zip(range(seq0, seq0 + count), self._place(count), strict=True)
-        return part.replace(b"%", b"%%").replace(HOLE, _ENVELOPE) % tuple(chain.from_iterable(values))
+        whole = [b""] * (2 * count + 1)
+        whole[::2] = pieces
+        whole[1::2] = map(_ENVELOPE.__mod__, zip(range(seq0, seq0 + count), self._place(count), strict=True))
+        return b"".join(whole)
 
     def _list(self, base_seq: int) -> bytes:
         """The next list."""
