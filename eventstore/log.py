@@ -93,6 +93,10 @@ class Session(Protocol):
     def id(self) -> SessionId: ...
 
     @property
+    def header(self) -> SessionHeader:
+        """Who the session is; it never changes."""
+
+    @property
     def info(self) -> SessionInfo:
         """The state as of now."""
 
@@ -114,6 +118,14 @@ class Session(Protocol):
         self, from_seq: int = 0, to_seq: int | None = None, *, types: Iterable[str] | None = None
     ) -> Iterator[Recorded]:
         """Stored facts with ``from_seq <= seq < to_seq`` in order, of the given ``types`` or of all."""
+
+    def events(
+        self, from_seq: int = 0, to_seq: int | None = None, *, deltas: bool = True
+    ) -> Iterator[Recorded]:
+        """Logical events in the current vocabulary, in order; ranges as in ``read``.
+
+        Without ``deltas`` the pieces of streamed text, reasoning and tool arguments are left out.
+        """
 
     def lines(self) -> Iterator[bytes]:
         """The stored lines, verbatim, without line ends; the header is not among them."""

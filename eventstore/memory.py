@@ -10,6 +10,7 @@ from typing import Self
 
 from playhead.eventstore import envelope
 from playhead.eventstore.chain import Chain
+from playhead.eventstore.codecs.wanted import is_delta
 from playhead.eventstore.dialect import Native
 from playhead.eventstore.errors import (
     IdempotencyConflict,
@@ -29,7 +30,7 @@ class MemorySession:
 
     def __init__(self, log: MemoryLog, header: SessionHeader, idem: str | None) -> None:
         self._log = log
-        self._header = header
+        self.header = header
         self.header_line = header.line()
         self.created_with = idem
         self._lines: list[bytes] = []
@@ -38,7 +39,7 @@ class MemorySession:
 
     @property
     def id(self) -> SessionId:
-        return self._header.id
+        return self.header.id
 
     @property
     def next_seq(self) -> Seq:
@@ -54,7 +55,7 @@ class MemorySession:
             generation=1,
             generations=1,
             dialect=Native.name,
-            header=self._header,
+            header=self.header,
             next_seq=self.next_seq,
             lines=len(self._lines),
             events=len(self._facts),
@@ -110,6 +111,14 @@ class MemorySession:
         end = len(self._facts) if to_seq is None else min(to_seq, len(self._facts))
         for fact in self._facts[max(0, from_seq) : max(0, end)]:
             if wanted is None or fact.type in wanted:
+                yield fact
+
+    def events(
+        self, from_seq: int = 0, to_seq: int | None = None, *, deltas: bool = True
+    ) -> Iterator[Recorded]:
+        """See ``log.Session.events``."""
+        for fact in self.read(from_seq, to_seq):
+            if deltas or not is_delta(fact):
                 yield fact
 
     def lines(self) -> Iterator[bytes]:

@@ -29,6 +29,7 @@ from playhead.eventstore.errors import (
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import CallId, GoalId, Idem, MessageId, Position, Seq, SessionId
 from playhead.eventstore.log import Appended, NewEvent, Session, SessionInfo, Store
+from playhead.eventstore.memory import MemoryLog
 from playhead.eventstore.recorded import Recorded, Replace
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ __all__ = [
     "GoalId",
     "Idem",
     "IdempotencyConflict",
+    "MemoryLog",
     "MessageId",
     "NewEvent",
     "NotALog",

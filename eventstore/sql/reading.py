@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from playhead.eventstore import envelope, segments
+from playhead.eventstore import segments
 from playhead.eventstore.chain import LEAF_LINES, Chain
+from playhead.eventstore.codecs.wanted import Wanted
 from playhead.eventstore.dialect import Dialect
 from playhead.eventstore.errors import CorruptLog
 from playhead.eventstore.header import SessionHeader
-from playhead.eventstore.ids import Position, SessionId
+from playhead.eventstore.ids import Position
 from playhead.eventstore.recorded import Recorded
 from playhead.eventstore.sql import commits
 from playhead.eventstore.sql.engine import Database, Link
@@ -55,6 +56,23 @@ class StoredSegment(NamedTuple):
                 kind="bad-segment",
             ) from error
 
+    def facts(self, wanted: Wanted) -> Iterator[Recorded]:
+        """The wanted facts in order. Raises like ``block``."""
+        try:
+            yield from segments.segment_facts(
+                self.codec,
+                self.body,
+                self.raw_len,
+                wanted.session,
+                wanted.from_seq,
+                wanted.to_seq,
+                wanted.types,
+                wanted.deltas,
+            )
+        except segments.CodecError:
+            self.block(wanted.session)
+            raise
+
 
 class StoredLines(NamedTuple):
     """A page of unsealed rows: ``lines`` from ``line0`` on."""
@@ -69,6 +87,11 @@ class StoredLines(NamedTuple):
     def block(self, _session: str) -> bytes:
         """The lines, each ended by LF."""
         return b"\n".join(self.lines) + b"\n"
+
+    def facts(self, wanted: Wanted) -> Iterator[Recorded]:
+        """The wanted facts in order."""
+        for line in self.lines:
+            yield from wanted.facts(line)
 
 
 Page = StoredSegment | StoredLines
@@ -217,45 +240,43 @@ def facts(
     deltas: bool = True,
 ) -> Iterator[Recorded]:
     """The facts of a session in order, with positions; ``deltas=False`` leaves token deltas undecoded and out."""
-    session = row.session
     end = row.next_seq if to_seq is None else min(to_seq, row.next_seq)
     if from_seq >= end:
         return
-    wanted = None if types is None else frozenset(types)
+    wanted = Wanted.of(row.session, from_seq, end, types, deltas)
     with database.read() as link:
         start = line_of_seq(link, row.id, from_seq)
     positions = Positions(database, row.id, from_seq)
     for page in pages(paged(database), row, start):
-        for fact in _page_facts(page, session, from_seq, end, wanted, deltas):
+        for fact in page.facts(wanted):
             fact.position = positions.of(fact.seq)
             yield fact
         if isinstance(page, StoredSegment) and page.n and page.seq0 >= end:
             return
 
 
-def _page_facts(
-    page: Page, session: SessionId, from_seq: int, to_seq: int, types: frozenset[str] | None, deltas: bool
-) -> Iterator[Recorded]:
-    if isinstance(page, StoredSegment):
-        try:
-            yield from segments.segment_facts(
-                page.codec, page.body, page.raw_len, session, from_seq, to_seq, types, deltas
-            )
-        except segments.CodecError:
-            page.block(session)
-            raise
-        return
-    for line in page.lines:
-        for fact in envelope.facts(line, session):
-            if from_seq <= fact.seq < to_seq and (types is None or fact.type in types):
-                yield fact
-
-
 def logical(
-    database: Database, row: SessionRow, dialect: Dialect, to_seq: int | None = None, *, deltas: bool = True
+    database: Database,
+    row: SessionRow,
+    dialect: Dialect,
+    from_seq: int = 0,
+    to_seq: int | None = None,
+    *,
+    deltas: bool = True,
+    strict: bool = False,
 ) -> Iterator[Recorded]:
-    """The events of a session in the current vocabulary. Raises what the dialect raises."""
+    """The events of a session in the current vocabulary, of the facts with ``from_seq <= seq < to_seq``.
+
+    A retired shape that the dialect cannot read comes as it is stored; ``strict`` raises ``CorruptLog`` for it.
+    """
     state: Any = dialect.initial(SessionHeader.parse(row.header))
-    for fact in facts(database, row, 0, to_seq, deltas=deltas):
-        state, events = dialect.step(state, fact)
-        yield from events
+    start = from_seq if state is None else 0  # a dialect without state can begin anywhere
+    for fact in facts(database, row, start, to_seq, deltas=deltas):
+        try:
+            state, events = dialect.step(state, fact)
+        except CorruptLog:
+            if strict:
+                raise
+            events = (fact,)
+        if fact.seq >= from_seq:
+            yield from events

@@ -18,6 +18,7 @@ from playhead.eventstore.errors import (
     WrongExpectedSeq,
 )
 from playhead.eventstore.findings import damage
+from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import Idem, Position, Seq, SessionId
 from playhead.eventstore.log import Appended, NewEvent, SessionInfo
 from playhead.eventstore.recorded import Recorded
@@ -197,16 +198,21 @@ class SqlSession:
         return reading.facts(self._store.database, row, from_seq, to_seq, types)
 
     def events(
-        self, from_seq: int = 0, to_seq: int | None = None, *, strict: bool = False
+        self, from_seq: int = 0, to_seq: int | None = None, *, deltas: bool = True, strict: bool = False
     ) -> Iterator[Recorded]:
-        """Logical events in the current vocabulary, whatever format the log has. Raises as ``read``."""
+        """Logical events in the current vocabulary, whatever format the log has; ranges as in ``read``.
+
+        Without ``deltas`` the pieces of streamed text, reasoning and tool arguments are left out, and not even
+        decoded. A retired shape comes as it is stored. ``strict`` raises ``CorruptLog`` for it, and for damage
+        anywhere in the log. Raises ``UsageError`` when no package brings the format's dialect.
+        """
         row = self._fresh()
         if strict:
             self.require_sound()
         dialect = self._store.dialect(row.dialect)
-        for event in reading.logical(self._store.database, row, dialect, to_seq):
-            if event.seq >= from_seq:
-                yield event
+        return reading.logical(
+            self._store.database, row, dialect, from_seq, to_seq, deltas=deltas, strict=strict
+        )
 
     def lines(self) -> Iterator[bytes]:
         """The stored lines, verbatim, without line ends; the header is not among them."""
@@ -217,6 +223,11 @@ class SqlSession:
         """The stored lines in blocks of about 1 MiB, each line ended by LF."""
         row = self._fresh()
         return reading.blocks(reading.paged(self._store.database), row)
+
+    @property
+    def header(self) -> SessionHeader:
+        """Who the session is."""
+        return SessionHeader.parse(self._row.header)
 
     @property
     def header_line(self) -> bytes:

@@ -375,7 +375,7 @@ def _rule_breaches(
 
     try:
         dialect = dialect_of(row.dialect)
-        events = reading.logical(database, row, dialect, deltas=False)
+        events = reading.logical(database, row, dialect, deltas=False, strict=True)
         for found in invariants.check(events, seed_length=row.seed_length or 0):
             yield warning("rule", f"{found.owner}/{found.rule}: {found.message}", found.seq)
     except CorruptLog as error:

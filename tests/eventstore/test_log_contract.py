@@ -240,6 +240,32 @@ def test_read_filters_by_half_open_range_and_type(store: Any) -> None:
     assert list(session.read(10)) == list(session.read(5, 5)) == list(session.read(3, 1)) == []
 
 
+def test_events_leave_out_token_deltas_where_nobody_wants_them(store: Any) -> None:
+    session = store.create(head())
+    chunk = {"turn": 1, "step": 1}
+    session.append(
+        [
+            NewEvent("turn/start", {"turn": 1}),
+            NewEvent(
+                "assistant/chunk", chunk | {"chunk": {"type": "block-start", "index": 0, "blockType": "text"}}
+            ),
+            *(
+                NewEvent(
+                    "assistant/chunk", chunk | {"chunk": {"type": "text-delta", "index": 0, "text": text}}
+                )
+                for text in ("a", "b", "c", "d")
+            ),
+            NewEvent("assistant/chunk", chunk | {"chunk": {"type": "usage", "usage": {"text-delta": 1}}}),
+        ]
+    )
+    for _ in range(2):
+        assert [event.seq for event in session.events()] == list(range(7))
+        assert [event.seq for event in session.events(deltas=False)] == [0, 1, 6]
+        assert [event.seq for event in session.events(3, 7, deltas=False)] == [6]
+        if hasattr(session, "seal"):
+            session.seal()
+
+
 def test_threads_that_fight_for_one_session_lose_no_update(store: Any) -> None:
     store.create(head())
     failures: list[BaseException] = []

@@ -1,0 +1,1 @@
+"""Pure folds from logical events to state, one projection a module."""
