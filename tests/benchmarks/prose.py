@@ -28,7 +28,7 @@ class Prose:
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
-        words = {self._word() for _ in range(2 * _VOCABULARY)}
+        words = sorted({self._word() for _ in range(2 * _VOCABULARY)})
         self._words = sorted(words, key=lambda word: (len(word) + rng.random() * 6, word))[:_VOCABULARY]
         self._weights = list(itertools.accumulate(1 / (rank + 2.7) for rank in range(len(self._words))))
 
