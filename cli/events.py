@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,7 +16,7 @@ from playhead.eventstore import envelope, json_text
 from playhead.eventstore.errors import UnknownEventType, UsageError
 from playhead.eventstore.findings import damage as damaged
 from playhead.eventstore.log import Session
-from playhead.eventstore.recorded import Recorded, Replace
+from playhead.eventstore.recorded import Recorded, event_object
 
 if TYPE_CHECKING:
     from playhead.eventstore.sql.sql_session import SqlSession
@@ -130,16 +130,17 @@ _PREFIX = 8 + 2 + 23 + 2 + 26 + 2
 
 def as_json(fact: Recorded) -> bytes:
     """The fact as one JSON object on one line; ``data`` is its stored text, so that no number changes."""
-    members: dict[str, Any] = {"seq": fact.seq, "time": fact.time_ms, "type": fact.type}
+    members = event_object(
+        fact.type,
+        fact.seq,
+        fact.time_ms,
+        None,
+        surface_op=fact.surface_op,
+        source_seqs=fact.source_seqs,
+        ignorable=fact.ignorable,
+    )
+    del members["data"]
     if fact.position is not None:
         members["position"] = fact.position
-    if fact.ignorable:
-        members["ignorable"] = True
-    if fact.source_seqs is not None:
-        members["sourceEventSeqs"] = list(fact.source_seqs)
-    if isinstance(fact.surface_op, Replace):
-        members["surfaceOp"] = {"op": "replace", "start": fact.surface_op.start, "end": fact.surface_op.end}
-    elif fact.surface_op is not None:
-        members["surfaceOp"] = fact.surface_op
     data = fact.raw.decode("utf-8", "replace").encode()
     return json_text.dumps(members)[:-1] + b',"data":' + data + b"}"

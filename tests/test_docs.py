@@ -104,7 +104,7 @@ def test_the_python_example_of_the_readme_runs(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        "1 files, 31 events, 0 damaged",
+        "1 files, 33 events, 0 damaged",
         "0 turn/start {'turn': 1}",
         "1 turn/end {'turn': 1, 'reason': {'kind': 'completed'}}",
     ]
@@ -138,7 +138,7 @@ def test_the_demo_gets_every_byte_back(tmp_path: Path) -> None:
     program = [sys.executable, str(ROOT / "examples" / "demo.py"), str(tmp_path / "demo")]
     done = subprocess.run(program, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "8 of 8 files came back with identical bytes." in done.stdout
+    assert "9 of 9 files came back with identical bytes." in done.stdout
 
 
 def test_the_demo_touches_no_folder_that_it_did_not_make(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from cli_runner import Play
 def test_it_tells_where_things_are_and_which_versions_work(full: Play, store_file: Path) -> None:
     report = full("doctor", "--json").json
     assert report["address"] == str(store_file)
-    assert report["store"]["sessions"] == 8
+    assert report["store"]["sessions"] == 9
     assert report["versions"]["playhead"] == version("playhead")
     assert report["versions"]["libzstd"]
 
@@ -41,7 +41,7 @@ def test_logs_of_a_home_are_compared_with_the_store(play: Play, tmp_path: Path) 
     grown = example_logs.write_file(home, "grown", 0)
     play("import", home)
     example_logs.write_file(home, "fresh", 0)
-    grown.write_bytes(grown.read_bytes() + b'{"type":"x/y","seq":31,"time":1,"data":1}\n')
+    grown.write_bytes(grown.read_bytes() + b'{"type":"x/y","seq":33,"time":1,"data":1}\n')
     (found,) = play("doctor", "--json").json["homes"]
     assert (found["path"], found["logs"], found["new"], found["changed"]) == (str(home), 3, 1, 1)
     assert known.exists()

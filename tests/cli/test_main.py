@@ -32,7 +32,7 @@ def shell(tmp_path: Path) -> dict[str, Any]:
 def long_log(tmp_path: Path) -> Path:
     """A log whose listing is far longer than a pipe holds."""
     file = tmp_path / "long.jsonl"
-    head = example_logs.header("long", 0).line()
+    head = example_logs.header("long").line()
     lines = (b'{"type":"x/y","seq":%d,"time":1,"data":"%s"}' % (seq, b"x" * 200) for seq in range(5_000))
     file.write_bytes(b"\n".join((head, *lines)) + b"\n")
     return file

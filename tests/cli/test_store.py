@@ -13,16 +13,16 @@ from playhead import NewEvent
 
 def test_status_tells_counts_and_sizes(full: Play, store_file: Path) -> None:
     figures = full("store", "status", "--json").json
-    assert (figures["sessions"], figures["files"], figures["events"]) == (8, 8, 198)
+    assert (figures["sessions"], figures["files"], figures["events"]) == (9, 9, 243)
     assert figures["size_bytes"] > 0
     shown = full("store", "status").lines
-    assert any(line.split() == ["sessions", "8"] for line in shown)
+    assert any(line.split() == ["sessions", "9"] for line in shown)
     assert any(line.split() == ["store", str(store_file)] for line in shown)
 
 
 def test_seal_compresses_what_was_appended_and_changes_no_head(play: Play, store_file: Path) -> None:
     with playhead.open_store(str(store_file)) as store:
-        store.create(example_logs.header("mine", 0)).append([NewEvent("x/y", n) for n in range(20)])
+        store.create(example_logs.header("mine")).append([NewEvent("x/y", n) for n in range(20)])
     before = play("sessions", "--json").json["head"]
     assert play("store", "status", "--json").json["unsealed_lines"] == 20
     ran = play("store", "seal")

@@ -26,7 +26,7 @@ def change(store_file: Path, statement: str) -> None:
 def test_a_sound_store_exits_0_and_says_what_was_verified(clean: Play) -> None:
     ran = clean("verify")
     assert (ran.code, ran.out) == (0, b"")
-    assert ran.err == "playhead: 2 sessions, 30 events verified; 0 errors; 0 warnings\n"
+    assert ran.err == "playhead: 2 sessions, 32 events verified; 0 errors; 0 warnings\n"
 
 
 def test_a_change_in_the_store_exits_1_and_names_the_session(clean: Play, store_file: Path) -> None:
