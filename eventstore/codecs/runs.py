@@ -226,8 +226,7 @@ class _Reader:
         pieces = _JUMPS.split(part)
         out = [self._filled(pieces[0])]
         for piece in pieces[1:]:
-            self.seq += self._jumps[self._jumped]
-            self._jumped += 1
+            self._jump()
             out.append(self._filled(piece))
         return b"".join(out)
 
@@ -253,26 +252,41 @@ class _Reader:
             yield Recorded(wanted.session, Seq(seq0 + at), times[at], chunk_rows.EVENT_TYPE, data)
 
     def facts(self, part: bytes, wanted: Wanted) -> Iterator[Recorded]:
-        """The wanted facts of a stretch of lines."""
-        seq = self.seq
-        jumps = iter(self._jumps[self._jumped :])
-        for line, text in zip(part.split(b"\n"), self.lines(part).split(b"\n"), strict=True):
+        """The wanted facts of a stretch of lines; the other lines are not restored."""
+        base_seq = self.seq
+        for line in part.split(b"\n"):
             hole = line.find(HOLE)
             if hole > 0:
-                seq += 1
-                wants = wanted.types is None or line[len(_TYPE) : hole - 1] in wanted.encoded_types
+                text = self._placed_line(line, hole, base_seq, wanted)
             elif line.startswith(ROW):
-                seq += next(jumps)
-                wants = wanted.any_deltas
+                base_seq = self._jump()
+                text = line[1:] if wanted.any_deltas else None
             elif line.endswith(JUMP):
-                seq += next(jumps)
-                wants = True
+                base_seq = self._jump()
+                text = line[:-1]
             else:
                 continue
-            if wants and seq > wanted.from_seq:
+            if text is not None and self.seq > wanted.from_seq:
                 yield from wanted.facts(text)
-            if seq >= wanted.to_seq:
+            if self.seq >= wanted.to_seq:
                 return
+
+    def _placed_line(self, line: bytes, hole: int, base_seq: int, wanted: Wanted) -> bytes | None:
+        """A line with a hole at ``hole`` as it was; None when its type is not wanted."""
+        seq = self.seq
+        (time,) = self._place(1)
+        if LIST in line:
+            before, _, behind = line.partition(LIST)
+            line = before + self._list(base_seq) + behind
+        if wanted.types is not None and line[len(_TYPE) : hole - 1] not in wanted.encoded_types:
+            return None
+        return line[:hole] + _ENVELOPE % (seq, time) + line[hole + 1 :]
+
+    def _jump(self) -> int:
+        """The next seq, once the next jump has been added to it."""
+        self.seq += self._jumps[self._jumped]
+        self._jumped += 1
+        return self.seq
 
     def _place(self, count: int) -> list[int]:
         """The times of the next ``count`` placed facts."""
