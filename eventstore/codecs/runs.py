@@ -190,7 +190,7 @@ class _Reader:
     """Goes through the stream once; every part must be given to one of the methods, in order."""
 
     def __init__(self, content: bytes, raw_len: int) -> None:
-        (self.seq,) = _SEQ.unpack_from(content)
+        self.seq: int = _SEQ.unpack_from(content)[0]
         gaps, at = columns.unpack(content, _SEQ.size)
         self._sizes, at = columns.unpack(content, at)
         self._lengths, at = columns.unpack(content, at)

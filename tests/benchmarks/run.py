@@ -30,12 +30,16 @@ from measure import Result
 from rich.console import Console
 from rich.table import Table
 
+_TABLE_COLUMNS = 110
+"""The width of the table where the terminal does not tell another."""
+
 _ALL = (*ITEMS, "append", "peers")
 
 
 def main() -> int:
     options = _options()
-    screen, notes = Console(), Console(stderr=True)
+    notes = Console(stderr=True)
+    screen = Console(width=max(_TABLE_COLUMNS, notes.width))
     folder = Path(tempfile.mkdtemp(prefix="playhead-bench-", dir=options.folder))
     found: list[Result] = []
     try:
