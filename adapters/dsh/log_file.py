@@ -6,10 +6,10 @@ bytes, not in its name. The file is opened for reading only, without a lock, and
 had then.
 
 A file is refused with ``NotALog`` when no header can be read from it (``no-header``, ``bad-header``,
-``newer-format``, ``bad-magic``), when it lies in the folder of another session (``id-mismatch``), when it
-cannot be read (``unreadable``), or when it is rewritten under our hands (``changed``). A header that names
-another format version than the file does is believed: the version says how to read the lines, and the lines
-do not come from the name. Source: docs/formats.md, "Files".
+``newer-format``, ``bad-magic``), when it lies in the folder of another session (``id-mismatch``), when a line
+is longer than can be held (``line-too-long``), when it cannot be read (``unreadable``), or when it is rewritten
+under our hands (``changed``). A header that names another format version than the file does is believed: the
+version says how to read the lines, and the lines do not come from the name. Source: docs/formats.md, "Files".
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import BinaryIO, Self, cast
+from typing import BinaryIO, NoReturn, Self, cast
 
 from playhead.adapters.dsh import paths
 from playhead.adapters.dsh.dialects import dialect_name
@@ -36,6 +36,9 @@ from playhead.eventstore.source import FileShape
 
 HEADER_LIMIT_BYTES = 16 << 20
 """The longest first line that is looked at; no header comes near."""
+
+LINE_LIMIT_BYTES = 256 << 20
+"""The longest line that is taken in: a line is held in memory, and a small compressed file can hold a huge one."""
 
 _BOM = b"\xef\xbb\xbf"
 _SPOOL_BYTES = 8 << 20
@@ -299,6 +302,7 @@ class _Lines:
         ready: list[bytes] = []
         ready_bytes = 0
         unfinished: list[bytes] = []
+        unfinished_bytes = 0
         left = self._skip
         for piece in pieces:
             if left:
@@ -308,16 +312,25 @@ class _Lines:
             end = piece.rfind(b"\n") + 1
             if not end:
                 unfinished.append(piece)
+                unfinished_bytes += len(piece)
+                if unfinished_bytes > LINE_LIMIT_BYTES:
+                    self._refuse_line(b"".join(ready).count(b"\n"), ready_bytes)
                 continue
             ready += [*unfinished, piece[:end]]
             ready_bytes += sum(map(len, unfinished)) + end
             unfinished = [piece[end:]]
+            unfinished_bytes = len(piece) - end
             if ready_bytes >= PIECE_BYTES:
                 yield self._block(ready)
                 ready, ready_bytes = [], 0
         if ready:
             yield self._block(ready)
         self.tail = b"".join(unfinished)
+
+    def _refuse_line(self, ready_lines: int, ready_bytes: int) -> NoReturn:
+        line, byte = self.lines + ready_lines + 1, self.offset + ready_bytes
+        message = f"a line is longer than {LINE_LIMIT_BYTES} bytes"
+        raise NotALog("line-too-long", message, line=line, byte=byte)
 
     def _block(self, ready: list[bytes]) -> bytes:
         block = b"".join(ready)
