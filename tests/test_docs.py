@@ -134,21 +134,6 @@ app(["--store", "store.sqlite", "count"])
     assert (done.returncode, done.stdout) == (0, "grey\n0\n"), done.stderr
 
 
-def test_the_demo_gets_every_byte_back(tmp_path: Path) -> None:
-    program = [sys.executable, str(ROOT / "examples" / "demo.py"), str(tmp_path / "demo")]
-    done = subprocess.run(program, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "9 of 9 files came back with identical bytes." in done.stdout
-
-
-def test_the_demo_touches_no_folder_that_it_did_not_make(tmp_path: Path) -> None:
-    (tmp_path / "precious").touch()
-    program = [sys.executable, str(ROOT / "examples" / "demo.py"), str(tmp_path)]
-    done = subprocess.run(program, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
-    assert done.returncode == 2
-    assert (tmp_path / "precious").exists()
-
-
 def test_every_dependency_is_named_with_its_reason() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
