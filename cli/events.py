@@ -83,7 +83,7 @@ def _tell_unknown(log: SqlSession, ignorable: Iterable[str], strict: bool) -> bo
 
     passed = set(ignorable)
     unknown = False
-    for event in log.events():
+    for event in log.events(deltas=False):
         if event.ignorable or event.type in passed:
             continue
         passed.add(event.type)
