@@ -36,5 +36,8 @@ heavy: $(READY)
 soak: $(READY)
 	PLAYHEAD_SOAK=1 $(BIN)/python -m pytest -q -m heavy $(ARGS)
 
+# Speed and size as ratios, beside other stores (those that could not be installed are passed over).
+# A part, or fewer events: make bench ARGS='--events 100000 --only import'
 bench: $(READY)
+	test -e .venv/.playhead-peers || ! $(BIN)/python -m pip install -qq -e '.[bench]' || touch .venv/.playhead-peers
 	$(BIN)/python tests/benchmarks/run.py $(ARGS)
