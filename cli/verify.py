@@ -22,8 +22,9 @@ from playhead.eventstore.log import SessionInfo
 
 if TYPE_CHECKING:
     from playhead.eventstore.sql import SqlStore
+    from playhead.eventstore.sql.heads import Head
+    from playhead.eventstore.sql.problem import Problem
     from playhead.eventstore.sql.sql_session import SqlSession
-    from playhead.eventstore.sql.verifying import Head, Problem
 
 
 @command("verify")
@@ -70,8 +71,9 @@ def _verify(
     if session is not None:
         wanted = {(info.id, info.generation) for info in infos}
         kept = [head for head in kept if (head.id, head.generation) in wanted]
-    with bar("verifying", None):
-        problems = [*store.verify(session), *store.compare_heads(kept)]
+    with bar("verifying", len(infos)) as advance:
+        problems = store.verify(session, on_session=lambda done, _: advance(done))
+        problems += store.compare_heads(kept)
     errors = [problem for problem in problems if problem.severity == "error"]
     broken = [info for info in infos if damaged(info.findings)]
     if json:
@@ -99,7 +101,7 @@ def _verify(
 
 def read_heads(path: Path) -> list[Head]:
     """The heads in a file that ``--write-heads`` wrote. Raises ``UsageError`` for any other file."""
-    from playhead.eventstore.sql.verifying import Head
+    from playhead.eventstore.sql.heads import Head
 
     try:
         return [msgspec.convert(json_text.parse(line), Head) for line in path.read_bytes().splitlines()]

@@ -176,6 +176,14 @@ def load(link: Link, artifact_id: int) -> ArtifactRow:
     return ArtifactRow(*link.one(f"{_SELECT} WHERE id = ?", (artifact_id,)))
 
 
+def named_by(link: Link, session_id: int) -> list[tuple[ArtifactRow, bytes]]:
+    """The artifacts that name the session as theirs, with their stored checks."""
+    rows = link.all(
+        f'SELECT {", ".join(_COLUMNS)}, "check" FROM artifact WHERE session_id = ? ORDER BY id', (session_id,)
+    )
+    return [(ArtifactRow(*row[:-1]), row[-1]) for row in rows]
+
+
 def count_of(link: Link, session_id: int) -> int:
     """How many artifacts name the session as theirs."""
     return int(link.one("SELECT count(*) FROM artifact WHERE session_id = ?", (session_id,))[0])

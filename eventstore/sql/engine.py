@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -135,6 +135,15 @@ class Link:
         return _pyformat(sql) if self._postgres else sql
 
 
+Reads = Callable[[], AbstractContextManager[Link]]
+"""Gives a transaction to read in: ``Database.read`` a new one each time, ``held`` an open one."""
+
+
+def held(link: Link) -> Reads:
+    """Reads that all happen in the transaction of ``link``, and so see one state."""
+    return lambda: nullcontext(link)
+
+
 class Database:
     """An engine, and the two kinds of transaction."""
 
@@ -165,7 +174,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Link]:
-        """A transaction that reads one state."""
+        """A transaction that reads. On SQLite it sees one state; on PostgreSQL each statement sees its moment's."""
         if self._readers:
             self._readers.acquire()
         try:
@@ -178,6 +187,14 @@ class Database:
         finally:
             if self._readers:
                 self._readers.release()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Link]:
+        """A transaction in which every statement sees the state as of the first."""
+        with self.read() as link:
+            if link.postgres:
+                link.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            yield link
 
     @contextmanager
     def _mapped(self) -> Iterator[None]:

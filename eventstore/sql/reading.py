@@ -20,7 +20,7 @@ from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import Position
 from playhead.eventstore.recorded import Recorded
 from playhead.eventstore.sql import commits
-from playhead.eventstore.sql.engine import Database, Link
+from playhead.eventstore.sql.engine import Link, Reads, held
 from playhead.eventstore.sql.session_row import SessionRow
 
 _ROW_PAGE = 1024
@@ -146,11 +146,11 @@ def pages(
         at = page.line0 + page.line_count
 
 
-def paged(database: Database) -> Callable[[int, int], Page | None]:
-    """Fetches each page in a transaction of its own."""
+def paged(reads: Reads) -> Callable[[int, int], Page | None]:
+    """Fetches each page through ``reads``."""
 
     def fetch(session_id: int, line_no: int) -> Page | None:
-        with database.read() as link:
+        with reads() as link:
             return page_at(link, session_id, line_no)
 
     return fetch
@@ -158,7 +158,7 @@ def paged(database: Database) -> Callable[[int, int], Page | None]:
 
 def within(link: Link) -> Callable[[int, int], Page | None]:
     """Fetches pages inside an open transaction."""
-    return lambda session_id, line_no: page_at(link, session_id, line_no)
+    return paged(held(link))
 
 
 def blocks(
@@ -206,8 +206,8 @@ def line_of_seq(link: Link, session_id: int, seq: int) -> int:
 class Positions:
     """Gives facts of one session their positions; the facts must come in order."""
 
-    def __init__(self, database: Database, session_id: int, from_seq: int) -> None:
-        self._database = database
+    def __init__(self, reads: Reads, session_id: int, from_seq: int) -> None:
+        self._reads = reads
         self._session_id = session_id
         self._from_seq = from_seq
         self._page: list[commits.Commit] = []
@@ -223,7 +223,7 @@ class Positions:
                 if seq < commit.seq0 + commit.n:
                     return Position(commit.pos0 + seq - commit.seq0)
                 self._at += 1
-            with self._database.read() as link:
+            with self._reads() as link:
                 self._page = commits.page_of_session(link, self._session_id, max(seq, self._from_seq))
             self._at = 0
             if not self._page:
@@ -231,7 +231,7 @@ class Positions:
 
 
 def facts(
-    database: Database,
+    reads: Reads,
     row: SessionRow,
     from_seq: int = 0,
     to_seq: int | None = None,
@@ -244,10 +244,10 @@ def facts(
     if from_seq >= end:
         return
     wanted = Wanted.of(row.session, from_seq, end, types, deltas)
-    with database.read() as link:
+    with reads() as link:
         start = line_of_seq(link, row.id, from_seq)
-    positions = Positions(database, row.id, from_seq)
-    for page in pages(paged(database), row, start):
+    positions = Positions(reads, row.id, from_seq)
+    for page in pages(paged(reads), row, start):
         for fact in page.facts(wanted):
             fact.position = positions.of(fact.seq)
             yield fact
@@ -256,7 +256,7 @@ def facts(
 
 
 def logical(
-    database: Database,
+    reads: Reads,
     row: SessionRow,
     dialect: Dialect,
     from_seq: int = 0,
@@ -271,7 +271,7 @@ def logical(
     """
     state: Any = dialect.initial(SessionHeader.parse(row.header))
     start = from_seq if state is None else 0  # a dialect without state can begin anywhere
-    for fact in facts(database, row, start, to_seq, deltas=deltas):
+    for fact in facts(reads, row, start, to_seq, deltas=deltas):
         try:
             state, events = dialect.step(state, fact)
         except CorruptLog:

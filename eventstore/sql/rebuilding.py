@@ -17,7 +17,7 @@ from playhead.eventstore.errors import CorruptLog
 from playhead.eventstore.source import Frame
 from playhead.eventstore.sql import artifacts, reading, session_row
 from playhead.eventstore.sql.columns import unescape
-from playhead.eventstore.sql.engine import Database
+from playhead.eventstore.sql.engine import Reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Rebuilt:
     reason: str = ""
 
 
-def rebuild(database: Database, row: artifacts.ArtifactRow, out: BinaryIO) -> Rebuilt:
+def rebuild(reads: Reads, row: artifacts.ArtifactRow, out: BinaryIO) -> Rebuilt:
     """Write the bytes of the file to ``out`` and check them.
 
     Where the installed libzstd does not give a stored recipe's bytes again, the same content is written in
@@ -38,12 +38,12 @@ def rebuild(database: Database, row: artifacts.ArtifactRow, out: BinaryIO) -> Re
     checked = _Checked(out)
     exact = True
     if row.layout == "jsonl.zstd":
-        exact = _write_frames(database, row, envelope, checked)
+        exact = _write_frames(reads, row, envelope, checked)
     elif row.layout == "jsonl":
-        for piece in decoded(database, row):
+        for piece in decoded(reads, row):
             checked.write(piece)
     else:
-        for piece in parts(database, row):
+        for piece in parts(reads, row):
             checked.write(piece)
     if checked.digest() == row.sha256:
         return Rebuilt(True)
@@ -61,12 +61,12 @@ def rebuild(database: Database, row: artifacts.ArtifactRow, out: BinaryIO) -> Re
     )
 
 
-def decoded(database: Database, row: artifacts.ArtifactRow) -> Iterator[bytes]:
+def decoded(reads: Reads, row: artifacts.ArtifactRow) -> Iterator[bytes]:
     """The decoded log of a file: header, lines, tail."""
     envelope = row.opened()
-    fetch = reading.paged(database)
+    fetch = reading.paged(reads)
     for at, span in enumerate(envelope.spans):
-        with database.read() as link:
+        with reads() as link:
             owner = session_row.load(link, span.session_id)
         if at == 0:
             yield owner.header + b"\n"
@@ -75,11 +75,11 @@ def decoded(database: Database, row: artifacts.ArtifactRow) -> Iterator[bytes]:
 
 
 def _write_frames(
-    database: Database, row: artifacts.ArtifactRow, envelope: artifacts.Envelope, out: _Checked
+    reads: Reads, row: artifacts.ArtifactRow, envelope: artifacts.Envelope, out: _Checked
 ) -> bool:
     """Write a compressed log frame by frame; False when a frame came out with another length than it had."""
-    content = _Reader(decoded(database, row))
-    kept = _Reader(parts(database, row))
+    content = _Reader(decoded(reads, row))
+    kept = _Reader(parts(reads, row))
     exact = True
     for frame in (Frame(*values) for values in envelope.frames):
         pieces = content.take(frame.raw_bytes)
@@ -99,12 +99,12 @@ def _write_frames(
     return exact
 
 
-def parts(database: Database, row: artifacts.ArtifactRow) -> Iterator[bytes]:
+def parts(reads: Reads, row: artifacts.ArtifactRow) -> Iterator[bytes]:
     """The bytes of the parts of an artifact, in order."""
     decompressor = zstandard.ZstdDecompressor()
     number = 0
     while True:
-        with database.read() as link:
+        with reads() as link:
             found = link.one(
                 "SELECT body FROM artifact_part WHERE artifact_id = ? AND part_no = ?", (row.id, number)
             )

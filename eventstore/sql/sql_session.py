@@ -195,7 +195,7 @@ class SqlSession:
         row = self._fresh()
         if strict:
             self.require_sound()
-        return reading.facts(self._store.database, row, from_seq, to_seq, types)
+        return reading.facts(self._store.database.read, row, from_seq, to_seq, types)
 
     def events(
         self, from_seq: int = 0, to_seq: int | None = None, *, deltas: bool = True, strict: bool = False
@@ -211,7 +211,7 @@ class SqlSession:
             self.require_sound()
         dialect = self._store.dialect(row.dialect)
         return reading.logical(
-            self._store.database, row, dialect, from_seq, to_seq, deltas=deltas, strict=strict
+            self._store.database.read, row, dialect, from_seq, to_seq, deltas=deltas, strict=strict
         )
 
     def lines(self) -> Iterator[bytes]:
@@ -222,7 +222,7 @@ class SqlSession:
     def blocks(self) -> Iterator[bytes]:
         """The stored lines in blocks of about 1 MiB, each line ended by LF."""
         row = self._fresh()
-        return reading.blocks(reading.paged(self._store.database), row)
+        return reading.blocks(reading.paged(self._store.database.read), row)
 
     @property
     def header(self) -> SessionHeader:
@@ -259,7 +259,7 @@ class SqlSession:
     def _facts_behind(self, physical_line: int) -> int:
         """How many facts stand on lines behind this one (the header is line 1)."""
         facts = 0
-        fetch = reading.paged(self._store.database)
+        fetch = reading.paged(self._store.database.read)
         for block in reading.blocks(fetch, self._row, min(physical_line - 1, self._row.lines)):
             facts += sum(envelope.view(line).n for line in block.split(b"\n")[:-1])
         return facts

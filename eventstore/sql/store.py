@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
@@ -29,6 +29,7 @@ from playhead.eventstore.source import BytesSource, Ingested, KnownFile, LogSour
 from playhead.eventstore.sql import (
     artifacts,
     commits,
+    heads,
     ingesting,
     reading,
     rebuilding,
@@ -40,10 +41,11 @@ from playhead.eventstore.sql import (
 from playhead.eventstore.sql.columns import escape, unescape
 from playhead.eventstore.sql.engine import Database, Link, is_memory, store_url
 from playhead.eventstore.sql.finding_list import FindingList
+from playhead.eventstore.sql.heads import Head
 from playhead.eventstore.sql.ingesting import Taken
+from playhead.eventstore.sql.problem import Problem
 from playhead.eventstore.sql.session_row import SessionRow, pack_findings
 from playhead.eventstore.sql.sql_session import SqlSession
-from playhead.eventstore.sql.verifying import Head, Problem
 
 _OPEN_READERS = 64
 _ATTEMPTS = 4
@@ -294,7 +296,7 @@ class SqlStore:
             if fact is None:
                 with self.database.read() as link:
                     row = session_row.load(link, commit.session_id)
-                reader = reading.facts(self.database, row, from_seq + taken)
+                reader = reading.facts(self.database.read, row, from_seq + taken)
                 fact = next(reader)
             at = fact.seq + 1
             yield fact
@@ -378,7 +380,7 @@ class SqlStore:
         """Write an imported file to ``out``, bit for bit. See ``rebuilding.rebuild``."""
         with self.database.read() as link:
             row = artifacts.load(link, file.id)
-        return rebuilding.rebuild(self.database, row, out)
+        return rebuilding.rebuild(self.database.read, row, out)
 
     def decoded(self, file: artifacts.StoredFile) -> Iterator[bytes]:
         """The decoded log of an imported file in pieces: header, lines, and what stands behind the last line end.
@@ -389,7 +391,7 @@ class SqlStore:
             raise UsageError(f"{file.path} was kept as bytes; it has no lines")
         with self.database.read() as link:
             row = artifacts.load(link, file.id)
-        return rebuilding.decoded(self.database, row)
+        return rebuilding.decoded(self.database.read, row)
 
     def export(self, session: SqlSession, out: BinaryIO, *, decoded: bool = False) -> rebuilding.Rebuilt:
         """Write the file of a session to ``out``: the original where it was imported from a file of its own.
@@ -400,7 +402,7 @@ class SqlStore:
         with self.database.read() as link:
             files = artifacts.of_session(link, session.row_id)
         if files and not decoded:
-            return rebuilding.rebuild(self.database, files[-1], out)
+            return rebuilding.rebuild(self.database.read, files[-1], out)
         out.write(session.header_line + b"\n")
         for block in session.blocks():
             out.write(block)
@@ -408,17 +410,26 @@ class SqlStore:
 
     # Care
 
-    def verify(self, session: SqlSession | None = None) -> Iterator[Problem]:
-        """What is not as it was stored, in the whole store or in one session. See ``verifying.py``."""
-        return verifying.verify(self.database, self.dialect, None if session is None else session.row_id)
+    def verify(
+        self, session: SqlSession | None = None, *, on_session: Callable[[int, int], None] | None = None
+    ) -> list[Problem]:
+        """What is not as it was stored, in the whole store or in one session. See ``verifying.py``.
+
+        ``on_session`` hears how many sessions are done, and of how many.
+        """
+        row_id = None if session is None else session.row_id
+        with self.database.snapshot() as link:
+            return verifying.verify(link, self.dialect, row_id, on_session)
 
     def heads(self) -> list[Head]:
         """The hash heads of all sessions as of now, to be kept elsewhere."""
-        return verifying.heads(self.database)
+        with self.database.snapshot() as link:
+            return heads.current(link)
 
-    def compare_heads(self, kept: Iterable[Head]) -> Iterator[Problem]:
+    def compare_heads(self, kept: Iterable[Head]) -> list[Problem]:
         """What changed below heads that were kept. Growth since then is no change."""
-        return verifying.compare_heads(self.database, kept)
+        with self.database.snapshot() as link:
+            return heads.compare(link, kept)
 
     def seal(self) -> int:
         """Seal the rows of every session; how many sessions had any."""

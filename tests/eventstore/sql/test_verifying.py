@@ -19,8 +19,9 @@ from stores import ENGINES, store_address
 
 from playhead.eventstore.log import NewEvent
 from playhead.eventstore.source import BytesSource
-from playhead.eventstore.sql import SqlStore, open_store, reading, session_row
-from playhead.eventstore.sql.verifying import Head, Problem
+from playhead.eventstore.sql import SqlStore, artifacts, open_store, reading, session_row
+from playhead.eventstore.sql.heads import Head
+from playhead.eventstore.sql.problem import Problem
 
 TABLES = ("session", "event", "segment", "artifact", "commit_log", "artifact_part")
 
@@ -51,7 +52,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("verify") / "store.sqlite"
     with open_store(str(path)) as store:
         fill(store)
-        assert [problem for problem in store.verify() if problem.severity == "error"] == []
+        assert errors(store.verify()) == []
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
@@ -68,7 +69,7 @@ class Damaged:
     def problems(self) -> list[Problem]:
         self.connection.commit()
         with open_store(str(self.path), create=False) as store:
-            return [problem for problem in store.verify() if problem.severity == "error"]
+            return errors(store.verify())
 
     def rows(self, table: str) -> list[tuple[Any, ...]]:
         return self.connection.execute(f"SELECT * FROM {table}").fetchall()
@@ -117,6 +118,11 @@ def flipped(value: Any, bit: int) -> Any:
         raw[(bit // 8) % len(raw)] ^= 1 << (bit % 8)
         return bytes(raw)
     return None
+
+
+def errors(problems: list[Problem]) -> list[Problem]:
+    """The problems that are no warnings."""
+    return [problem for problem in problems if problem.severity == "error"]
 
 
 def where(damaged: Damaged, table: str, row: tuple[Any, ...]) -> tuple[str, list[Any]]:
@@ -220,7 +226,7 @@ def test_a_consistent_rewrite_shows_only_against_kept_heads(damaged: Damaged) ->
     forged = damaged.path.with_name("forged.sqlite")
     with open_store(str(forged)) as store:
         fill_forged(store, kept[0].store)
-        assert [problem for problem in store.verify() if problem.severity == "error"] == []
+        assert errors(store.verify()) == []
         problems = list(store.compare_heads([head for head in kept if head.id == "other"]))
         assert [(problem.kind, problem.session) for problem in problems] == [("rewritten", "other")]
 
@@ -275,4 +281,48 @@ def test_verifying_one_session_looks_at_it_alone(damaged: Damaged) -> None:
     damaged.connection.commit()
     with open_store(str(damaged.path)) as store:
         assert [problem.kind for problem in store.verify(store.session("native"))] == []
-        assert next(store.verify(store.session("big"))).kind == "segment-check"
+        assert store.verify(store.session("big"))[0].kind == "segment-check"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_store_can_be_verified_while_others_write_to_it(engine: str, tmp_path: Path) -> None:
+    with (
+        store_address(engine, tmp_path) as address,
+        open_store(address) as store,
+        open_store(address) as writer,
+    ):
+        fill(store)
+        session = writer.session("native")
+
+        def write(done: int, of: int) -> None:
+            session.append([NewEvent("x/note", {"n": done})])
+            if done == of // 2:
+                session.seal()
+
+        assert errors(store.verify(on_session=write)) == []
+        assert errors(store.verify()) == []
+
+
+def test_changed_bytes_of_a_plain_file_are_found_whatever_lies_behind_its_lines(tmp_path: Path) -> None:
+    """The hash of a plain file is taken from the lines of its session, which may have more of them."""
+    lines = [event_line(at, "x/note", text=f"{at} " * 90) for at in range(3000)]
+    with open_store(str(tmp_path / "store.sqlite")) as store:
+        for end, tail in ((3000, b""), (2999, b"tail"), (257, b""), (0, b"")):
+            store.ingest(MemorySource(header(), lines[:end], path=f"{end}.jsonl", tail=tail))
+        assert store.verify() == []
+        for end in (3000, 2999, 257, 0):
+            with store.database.write() as link:
+                found = link.one("SELECT sha256 FROM artifact WHERE path = ?", (f"{end}.jsonl",))[0]
+                row = next(file for file in artifacts.every(link) if file.path == f"{end}.jsonl")
+                forged = row._replace(sha256=bytes(32))
+                link.run(
+                    'UPDATE artifact SET sha256 = ?, "check" = ? WHERE id = ?',
+                    (bytes(32), forged.check(), row.id),
+                )
+            assert [(problem.kind, problem.path) for problem in store.verify()] == [
+                ("artifact", f"{end}.jsonl")
+            ]
+            with store.database.write() as link:
+                link.run(
+                    'UPDATE artifact SET sha256 = ?, "check" = ? WHERE id = ?', (found, row.check(), row.id)
+                )
