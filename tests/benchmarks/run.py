@@ -30,7 +30,7 @@ from measure import Result
 from rich.console import Console
 from rich.table import Table
 
-_TABLE_COLUMNS = 110
+_TABLE_COLUMNS = 130
 """The width of the table where the terminal does not tell another."""
 
 _ALL = (*ITEMS, "append", "peers")
