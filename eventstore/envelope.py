@@ -119,12 +119,17 @@ def facts(line: bytes, session: SessionId, position: Position | None = None) -> 
     if event is None:
         return list(_slow_facts(line, session, position))
     op: SurfaceOp | None = None
+    unreadable: tuple[str, ...] = ()
     if event.surfaceOp is not msgspec.UNSET:
         raw_op = bytes(event.surfaceOp)
         op = "append" if raw_op == _APPEND else _surface_op(_parsed(raw_op))
+        if op is None:
+            unreadable = ("surfaceOp",)
     sources: tuple[Seq, ...] | None = None
     if event.sourceEventSeqs is not msgspec.UNSET:
         sources = _plain_sources(event.sourceEventSeqs) or _sources(_parsed(bytes(event.sourceEventSeqs)))
+        if sources is None:
+            unreadable = (*unreadable, "sourceEventSeqs")
     recorded = Recorded(
         session,
         Seq(event.seq),
@@ -135,6 +140,7 @@ def facts(line: bytes, session: SessionId, position: Position | None = None) -> 
         sources,
         event.ignorable is True,
         position,
+        unreadable,
     )
     return [recorded]
 
@@ -147,10 +153,10 @@ def _surface_op(value: Any) -> SurfaceOp | None:
     """The operation in either spelling (``start``/``end`` or ``startSeq``/``endSeq``); None if it is neither."""
     if value == "append":
         return "append"
-    if isinstance(value, dict) and value.get("op") == "replace":
+    if isinstance(value, dict) and value.get("op") == "replace" and len(value) == 3:
         start = value.get("start", value.get("startSeq"))
         end = value.get("end", value.get("endSeq"))
-        if is_safe_integer(start) and is_safe_integer(end):
+        if is_safe_integer(start) and is_safe_integer(end) and start >= 0 and end >= 0:
             return Replace(Seq(int(start)), Seq(int(end)))
     return None
 
@@ -239,16 +245,20 @@ def _slow_facts(line: bytes, session: SessionId, position: Position | None) -> I
                 done += 1
             continue
         start, end = part.spans["data"]
+        op = _surface_op(members.get("surfaceOp"))
+        sources = _sources(members.get("sourceEventSeqs"))
+        read = {"surfaceOp": op, "sourceEventSeqs": sources}
         yield Recorded(
             session,
             Seq(int(members["seq"])),
             _time(members["time"]),
             members["type"],
             text[start:end].encode("utf-8", "surrogateescape"),
-            _surface_op(members.get("surfaceOp")),
-            _sources(members["sourceEventSeqs"]) if "sourceEventSeqs" in members else None,
+            op,
+            sources,
             members.get("ignorable") is True,
             None if position is None else Position(position + done),
+            tuple(name for name, value in read.items() if value is None and name in members),
         )
         done += 1
 

@@ -59,7 +59,8 @@ class Recorded:
     """One fact of one session.
 
     ``position`` is None where no store has placed the fact. ``time_ms`` is epoch milliseconds and may run
-    backwards. ``raw`` is the JSON text of ``data``, verbatim.
+    backwards. ``raw`` is the JSON text of ``data``, verbatim. ``unreadable`` names the envelope members
+    (``surfaceOp``, ``sourceEventSeqs``) that are there and make no sense; their value here is None.
     """
 
     __slots__ = (
@@ -74,6 +75,7 @@ class Recorded:
         "surface_op",
         "time_ms",
         "type",
+        "unreadable",
     )
 
     def __init__(
@@ -87,6 +89,7 @@ class Recorded:
         source_seqs: tuple[Seq, ...] | None = None,
         ignorable: bool = False,
         position: Position | None = None,
+        unreadable: tuple[str, ...] = (),
     ) -> None:
         self.session = session
         self.seq = seq
@@ -97,6 +100,7 @@ class Recorded:
         self.source_seqs = source_seqs
         self.ignorable = ignorable
         self.position = position
+        self.unreadable = unreadable
         self._json: Any = _UNREAD
         self._data: Any = _UNREAD
 
@@ -128,6 +132,7 @@ class Recorded:
             self.source_seqs,
             self.ignorable,
             self.position,
+            self.unreadable,
         )
         changed._json = value
         return changed
@@ -155,6 +160,7 @@ class Recorded:
             self.surface_op,
             self.source_seqs,
             self.ignorable,
+            self.unreadable,
         )
 
     def __eq__(self, other: object) -> bool:

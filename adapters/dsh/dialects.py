@@ -132,6 +132,7 @@ def _renamed(fact: Recorded, type: str) -> Recorded:
         fact.source_seqs,
         fact.ignorable,
         fact.position,
+        fact.unreadable,
     )
 
 

@@ -23,7 +23,6 @@ from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import SessionId
 from playhead.eventstore.recorded import Recorded
 
-
 _REFUSED = ("edited-header-version-5", "edited-wrong-id")
 """Scenarios whose log is kept as bytes and not interpreted."""
 
