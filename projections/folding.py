@@ -17,7 +17,7 @@ from playhead.eventstore.ids import Seq
 from playhead.eventstore.recorded import Recorded
 from playhead.eventstore.registry import event_types
 from playhead.eventstore.repair import OpenTurn
-from playhead.projections.projection import Projection, S
+from playhead.projections.projection import EVERY_TYPE, Projection, Row, S
 
 
 class Foldable(Protocol):
@@ -61,15 +61,21 @@ def advance(
     *,
     strict: bool = False,
     ignorable: Collection[str] = (),
+    emitted: list[Row] | None = None,
 ) -> Folded[S]:
-    """The fold after ``events``, which go on where ``folded`` stops."""
+    """The fold after ``events``, which go on where ``folded`` stops. ``emitted`` takes the rows they add."""
     state, next_seq, unknown = folded.state, folded.next_seq, folded.unknown
     handles, apply = projection.handles, projection.apply
+    emit = None if emitted is None else projection.emit
     for event in events:
         next_seq = Seq(event.seq + 1)
         if event.type in handles:
             state = apply(state, event)
-        elif event.type not in event_types and not event.ignorable and event.type not in ignorable:
+            if emit is not None and emitted is not None:
+                emitted.extend(emit(state, event))
+            if handles is not EVERY_TYPE:
+                continue
+        if event.type not in event_types and not event.ignorable and event.type not in ignorable:
             if strict:
                 raise UnknownEventType(event.type, event.seq, event.session)
             if all(event.type != tag for tag, _ in unknown):

@@ -7,6 +7,7 @@ breaks a rule as a ``Breach`` in it. An event that changes nothing returns the s
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
@@ -20,6 +21,18 @@ from playhead.eventstore.recorded import Recorded
 S = TypeVar("S")
 
 ColumnKind = Literal["int", "real", "text", "bool", "json"]
+"""``int`` is 64 bits. A ``json`` value is any JSON value; the row holds the value, the table its text."""
+
+
+class _EveryType(frozenset[str]):
+    """The set of all event types."""
+
+    def __contains__(self, type: object) -> bool:
+        return True
+
+
+EVERY_TYPE: frozenset[str] = _EveryType()
+"""As ``Projection.handles``: every type, those that nobody registered among them."""
 
 
 class Breach(msgspec.Struct, frozen=True):
@@ -38,21 +51,40 @@ class Column:
     kind: ColumnKind
     meaning: str
     optional: bool = False
+    references: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ReadTable:
-    """A table that shows the state of a projection, a few rows a session.
+    """A table that shows a projection in SQL. Its name begins with ``read_``.
 
-    Every table also has, in front: ``session_id`` (the number of the session in the store), ``session`` (its id),
-    ``generation``, ``seq`` and ``position`` of the event that made the row, and ``incomplete``. ``key`` names the
-    columns that tell the rows of one session apart. Times are epoch milliseconds and end in ``_ms``.
+    ``key`` names the columns that tell the rows of one session apart (``seq`` may be one of them). Times are epoch
+    milliseconds and end in ``_ms``. Every table also has the columns of ``COMMON_COLUMNS``, in front.
+
+    The rows of a table are those that ``Projection.rows`` makes of the state, or, where ``appended`` is set, those
+    that ``Projection.emit`` makes of single events; such rows never change.
     """
 
     name: str
     meaning: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]
+    appended: bool = False
+
+
+COMMON_COLUMNS = (
+    Column("session_id", "int", "number of the session in the store: one for each generation"),
+    Column("session", "text", "id of the session"),
+    Column("generation", "int", "which of several differing logs of this id, from 1"),
+    Column(
+        "plain", "bool", "the log that the id alone means: of the newest format, then with the latest event"
+    ),
+    Column("seq", "int", "place in the session of the event that made the row"),
+    Column("position", "int", "place of that event in the store", optional=True),
+    Column("incomplete", "bool", "events of the session could not be read, or nobody knows what they mean"),
+    Column("lossy", "bool", "a value of the row did not fit its column and was changed"),
+)
+"""What every read table has in front of its own columns."""
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -75,6 +107,10 @@ class Projection(Generic[S]):
     ``handles`` names the types of logical events that ``apply`` looks at; it is never called for another. Token
     deltas are read only where ``deltas`` is set. ``initial`` gives the state before the first event. ``view`` gives
     what callers see, a JSON value.
+
+    ``rows`` gives the rows of a state: all of them, each time. ``emit`` gives the rows that one handled event adds
+    to the tables that are ``appended``; it sees the state after that event. A projection that is ``on_request`` is
+    materialised only when somebody names it.
     """
 
     name: str
@@ -86,15 +122,25 @@ class Projection(Generic[S]):
     view: Callable[[S], Any]
     tables: tuple[ReadTable, ...] = ()
     rows: Callable[[S], Iterable[Row]] = no_rows
+    emit: Callable[[S, Recorded], Iterable[Row]] | None = None
     deltas: bool = False
+    on_request: bool = False
 
     def dump(self, state: S) -> bytes:
-        """The state as JSON, for a checkpoint."""
-        return json_text.dumps(msgspec.to_builtins(state, builtin_types=(bytes,)))
+        """The state as JSON, for a checkpoint. An infinite number, which a log may hold, is ``Infinity`` in it."""
+        value = msgspec.to_builtins(state, builtin_types=(bytes,))
+        try:
+            return json_text.dumps(value)
+        except ValueError:
+            return json.dumps(value).encode()
 
     def load(self, raw: bytes) -> S:
         """The state that ``dump`` wrote. Raises ``ValueError`` for anything else."""
         try:
-            return msgspec.convert(json_text.parse(raw), self.state)
+            value = json_text.parse(raw)
+        except ValueError:
+            value = json.loads(raw)
+        try:
+            return msgspec.convert(value, self.state)
         except msgspec.ValidationError as error:
             raise ValueError(f"projection {self.name}: {error}") from error
