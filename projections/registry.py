@@ -68,7 +68,7 @@ def _of_this_folder() -> Iterator[Projection[Any]]:
 
 
 def join(known: dict[str, Projection[Any]], more: Iterable[Projection[Any]]) -> dict[str, Projection[Any]]:
-    """``known`` with ``more`` added. Raises ``UsageError`` for a name that is taken, or a declaration that is no good."""
+    """``known`` with ``more`` added. Raises ``UsageError`` for a taken name or an unsound declaration."""
     joined = dict(known)
     tables = {table.name: name for name, other in known.items() for table in other.tables}
     for projection in more:

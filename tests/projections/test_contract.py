@@ -26,35 +26,9 @@ TYPES = [*event_types, "nobody/knows", ""]
 every_projection = pytest.mark.parametrize("projection", PROJECTIONS, ids=lambda projection: projection.name)
 
 _texts = st.text(st.characters(exclude_categories=()), max_size=4)
-_names = st.sampled_from(
-    [
-        "turn",
-        "step",
-        "id",
-        "kind",
-        "text",
-        "message",
-        "content",
-        "source",
-        "callId",
-        "target",
-        "start",
-        "inserted",
-    ]
-    + [
-        "removedCount",
-        "goal",
-        "reason",
-        "usage",
-        "chunk",
-        "stream",
-        "header",
-        "role",
-        "type",
-        "name",
-        "operation",
-    ]
-)
+_NAMES = """turn step id kind text message content source callId target start inserted removedCount goal reason
+usage chunk stream header role type name operation""".split()
+_names = st.sampled_from(_NAMES)
 _scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | _texts | _names
 _values = st.recursive(
     _scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_names | _texts, inner, max_size=4)
