@@ -16,7 +16,6 @@ from typing import NamedTuple
 from uuid import UUID
 
 from conversation import CWD, play
-
 from playhead import Recorded, SessionHeader
 from playhead.adapters.dsh import paths
 from playhead.adapters.dsh.database_writer import StoredSession, write_database

@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-import record
 
+import record
 from playhead.adapters.dsh.strict import read_strict
 from playhead.adapters.dsh.writer import LAYOUTS
 from playhead.eventstore import json_text
