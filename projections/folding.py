@@ -32,7 +32,7 @@ class Foldable(Protocol):
         """Logical events in order; without ``deltas`` those that only carry streamed text are left out."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Folded(Generic[S]):
     """A state and how far it goes. ``next_seq`` is the seq behind the last event seen.
 

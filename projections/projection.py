@@ -100,7 +100,7 @@ def no_rows(_state: Any) -> Iterator[Row]:
     return iter(())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Projection(Generic[S]):
     """A fold. ``version`` rises when the shape of the state or the meaning of ``apply`` changes.
 

@@ -26,8 +26,12 @@ TYPES = [*event_types, "nobody/knows", ""]
 every_projection = pytest.mark.parametrize("projection", PROJECTIONS, ids=lambda projection: projection.name)
 
 _texts = st.text(st.characters(exclude_categories=()), max_size=4)
-_NAMES = """turn step id kind text message content source callId target start inserted removedCount goal reason
-usage chunk stream header role type name operation""".split()
+# fmt: off
+_NAMES = [
+    "turn", "step", "id", "kind", "text", "message", "content", "source", "callId", "target", "start", "inserted",
+    "removedCount", "goal", "reason", "usage", "chunk", "stream", "header", "role", "type", "name", "operation",
+]
+# fmt: on
 _names = st.sampled_from(_NAMES)
 _scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | _texts | _names
 _values = st.recursive(
