@@ -72,6 +72,7 @@ class LogFile:
         self._recipes: dict[int, int] = {}
         self._status = os.fstat(file.fileno())
         self._size = self._status.st_size
+        self._read_before: bytes | None = None  # the SHA-256 that the first whole pass gave
         self._layout = self._detect(compressed_name)
         self.shape = FileShape(self._layout)
         self.header_line = self._first_line()
@@ -104,7 +105,7 @@ class LogFile:
             shape.library = zstd_frames.LIBRARY
             reader = self._frame_reader(shape)
             pieces = reader.pieces()
-        split = _Lines(skip=len(self.header_line) + 1)
+        split = _Lines(self.header_line + b"\n")
         yield from split.whole(pieces)
         shape.sha256 = digest.digest()
         shape.tail = split.tail
@@ -194,11 +195,19 @@ class LogFile:
         raise NotALog("no-header", "the header line is not complete: the log ends inside it")
 
     def _check_unchanged(self, sha256: bytes) -> None:
-        """Raise ``NotALog`` of kind ``changed`` when the bytes that were read are not there any more."""
+        """Raise ``NotALog`` of kind ``changed`` when the bytes that were read are not there any more, or are
+        not those of an earlier pass."""
         now = os.fstat(self._file.fileno())
         same = (now.st_mtime_ns, now.st_size) == (self._status.st_mtime_ns, self._status.st_size)
+        if now.st_size < self._size or self._read_before not in (None, sha256):
+            raise _changed()
         if not same and self.sha256() != sha256:
-            raise NotALog("changed", "the file was rewritten while it was read; import it again")
+            raise _changed()
+        self._read_before = sha256
+
+
+def _changed() -> NotALog:
+    return NotALog("changed", "the file was rewritten while it was read; import it again")
 
 
 def open_log(
@@ -286,15 +295,16 @@ def _torn_tail(tail: bytes, line: int, byte: int) -> Finding:
 class _Lines:
     """Cuts a decoded log into blocks of whole lines, of about 1 MiB each.
 
-    The first ``skip`` bytes, which are the header line, are passed over. Afterwards ``lines`` counts the
-    lines with the header, ``crlf`` those that end in CR LF without it, ``offset`` is where ``tail`` begins.
+    The first bytes must be those of ``header``, which was read before, and are passed over. Afterwards
+    ``lines`` counts the lines with the header, ``crlf`` those that end in CR LF without it, ``offset`` is where
+    ``tail`` begins.
     """
 
-    def __init__(self, skip: int) -> None:
-        self._skip = skip
+    def __init__(self, header: bytes) -> None:
+        self._header = header
         self.lines = 1
         self.crlf = 0
-        self.offset = skip
+        self.offset = len(header)
         self.tail = b""
 
     def whole(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -303,11 +313,13 @@ class _Lines:
         ready_bytes = 0
         unfinished: list[bytes] = []
         unfinished_bytes = 0
-        left = self._skip
+        expected = memoryview(self._header)
         for piece in pieces:
-            if left:
-                cut = min(left, len(piece))
-                left -= cut
+            if expected:
+                cut = min(len(expected), len(piece))
+                if piece[:cut] != expected[:cut]:
+                    raise _changed()
+                expected = expected[cut:]
                 piece = piece[cut:]
             end = piece.rfind(b"\n") + 1
             if not end:
@@ -335,6 +347,7 @@ class _Lines:
     def _block(self, ready: list[bytes]) -> bytes:
         block = b"".join(ready)
         self.lines += block.count(b"\n")
-        self.crlf += block.count(b"\r\n")
+        if b"\r" in block:
+            self.crlf += block.count(b"\r\n")
         self.offset += len(block)
         return block

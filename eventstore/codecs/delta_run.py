@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from itertools import chain
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -36,8 +35,7 @@ _DELTA = b'-delta","index":'
 _KIND_WITHIN = 180
 """How far into a delta line, at most, its kind ends."""
 
-_HEAD_FORMAT = START + b"%d" + _TIME + b"%d"
-_TEXT_FORMAT = b"%b" + _END
+_BETWEEN = _END + START
 
 MIN_LINES = 3
 """A shorter run costs more as a run than as lines."""
@@ -124,10 +122,20 @@ def _is_utf8(text: bytes) -> bool:
 
 
 def render(seq0: int, times: list[int], middle: bytes, texts: Iterable[bytes]) -> bytes:
-    """The delta lines of a run, each ended by LF."""
-    line = b"%b%b%b" % (_HEAD_FORMAT, middle.replace(b"%", b"%%"), _TEXT_FORMAT)
-    values = zip(range(seq0, seq0 + len(times)), times, texts, strict=True)
-    return line * len(times) % tuple(chain.from_iterable(values))
+    """The delta lines of a run, each ended by LF. Raises ``ValueError`` when there are not as many texts as times."""
+    count = len(times)
+    parts = [_TIME] * (6 * count + 1)
+    parts[0::6] = [START, *[_BETWEEN] * (count - 1), _END]
+    parts[1::6] = _integers_of(list(range(seq0, seq0 + count)))
+    parts[3::6] = _integers_of(times)
+    parts[4::6] = [middle] * count
+    parts[5::6] = list(texts)
+    return b"".join(parts)
+
+
+def _integers_of(numbers: list[int]) -> list[bytes]:
+    """The decimal digits of each number."""
+    return msgspec.json.encode(numbers)[1:-1].split(b",")
 
 
 def data(middle: bytes, text: bytes) -> bytes:
