@@ -38,7 +38,7 @@ def new_file_below(root: Path, parts: Sequence[str], *, force: bool) -> Iterator
     Raises ``UsageError`` also for parts that would lead out of ``root`` or through a link.
     """
     shown = str(root.joinpath(*parts))
-    if not parts or any(part in ("", ".", "..") or "/" in part or "\0" in part for part in parts):
+    if not parts or not all(map(_names_an_entry, parts)):
         raise UsageError(f"{'/'.join(parts)!r} is no place below {root}")
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -48,6 +48,15 @@ def new_file_below(root: Path, parts: Sequence[str], *, force: bool) -> Iterator
             yield file
     finally:
         os.close(folder)
+
+
+def _names_an_entry(part: str) -> bool:
+    """True when ``part`` can name something in a folder, and nothing outside of it."""
+    try:
+        os.fsencode(part)
+    except UnicodeEncodeError:
+        return False
+    return part not in ("", ".", "..") and "/" not in part and "\0" not in part
 
 
 def _enter(folder: int, part: str, shown: str) -> int:

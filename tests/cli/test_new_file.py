@@ -106,7 +106,9 @@ def test_folders_on_the_way_are_made(tmp_path: Path) -> None:
     assert everything(tmp_path) == {"a": None, "a/b": None, "a/b/c": b"new", "a/b/d": b"new"}
 
 
-@pytest.mark.parametrize("path", ["", ".", "..", "../x", "a/../../x", "/etc/x", "a//b", "a/\0b", "a/."])
+@pytest.mark.parametrize(
+    "path", ["", ".", "..", "../x", "a/../../x", "/etc/x", "a//b", "a/\0b", "a/.", "\ud800"]
+)
 def test_a_path_that_would_lead_out_of_the_root_is_refused(tmp_path: Path, path: str) -> None:
     root = tmp_path / "root"
     root.mkdir()
