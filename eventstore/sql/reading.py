@@ -46,7 +46,7 @@ class StoredSegment(NamedTuple):
         """The lines, each ended by LF. Raises ``CorruptLog`` for a body that does not decode."""
         try:
             return segments.unseal(self.codec, self.body, self.raw_len)
-        except segments.CodecError as error:
+        except (segments.CodecError, TypeError) as error:  # a damaged cell may even have become text
             raise CorruptLog(
                 session,
                 f"lines {self.line0 + 2} to {self.line0 + self.lines + 1} (seq {self.seq0} on) cannot be decoded: "
@@ -69,7 +69,7 @@ class StoredSegment(NamedTuple):
                 wanted.types,
                 wanted.deltas,
             )
-        except segments.CodecError:
+        except (segments.CodecError, TypeError):
             self.block(wanted.session)
             raise
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -399,3 +400,17 @@ def test_without_deltas_runs_are_left_undecoded(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(runs.delta_run, "data", refuse)
     assert facts_of(segment, deltas=False) == wanted
     assert [fact.seq for fact in facts_of(segment, types=["assistant/message"])] == [52]
+
+
+def test_threads_may_seal_and_unseal_at_once() -> None:
+    blocks = [block_of(*stream(400, seq0=at)) for at in range(8)]
+
+    def work(at: int) -> bool:
+        segment, _ = segments.seal(blocks[at], at)
+        assert segment is not None
+        return all(
+            segments.unseal(segment.codec, segment.body, segment.raw_len) == blocks[at] for _ in range(40)
+        )
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(8)))

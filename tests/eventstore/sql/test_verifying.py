@@ -321,3 +321,15 @@ def test_changed_bytes_of_a_plain_file_are_found_whatever_lies_behind_its_lines(
                         (stored.sha256, stored.check(), row.id),
                     )
                 assert [(problem.kind, problem.path) for problem in errors(store.verify())] == found
+
+
+@pytest.mark.parametrize("table", ["session", "segment", "artifact", "commit_log"])
+def test_bytes_that_turned_into_broken_text_are_damage_like_any_other(
+    original: Path, tmp_path: Path, table: str
+) -> None:
+    column = {"session": "head", "segment": "body", "artifact": "envelope", "commit_log": "idem"}[table]
+    with copy_of(original, tmp_path) as damaged:
+        damaged.connection.execute(
+            f"UPDATE {table} SET \"{column}\" = CAST(x'80ff41' AS TEXT) WHERE rowid = 1"
+        )
+        assert damaged.problems()
