@@ -10,18 +10,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from playhead.eventstore import json_text
 from playhead.eventstore.header import SessionHeader
+from playhead.eventstore.read_table import COMMON_COLUMNS, Column, ReadTable, Row
 from playhead.eventstore.recorded import Recorded
 
-S = TypeVar("S")
+__all__ = ["COMMON_COLUMNS", "EVERY_TYPE", "Breach", "Column", "Projection", "ReadTable", "Row", "S"]
 
-ColumnKind = Literal["int", "real", "text", "bool", "json"]
-"""``int`` is 64 bits. A ``json`` value is any JSON value; the row holds the value, the table its text."""
+S = TypeVar("S")
 
 
 class _EveryType(frozenset[str]):
@@ -41,58 +41,6 @@ class Breach(msgspec.Struct, frozen=True):
     kind: str
     seq: int
     message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a read table. ``references`` is (table, column) of a row of the same session."""
-
-    name: str
-    kind: ColumnKind
-    meaning: str
-    optional: bool = False
-    references: tuple[str, str] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ReadTable:
-    """A table that shows a projection in SQL. Its name begins with ``read_``.
-
-    ``key`` names the columns that tell the rows of one session apart (``seq`` may be one of them). Times are epoch
-    milliseconds and end in ``_ms``. Every table also has the columns of ``COMMON_COLUMNS``, in front.
-
-    The rows of a table are those that ``Projection.rows`` makes of the state, or, where ``appended`` is set, those
-    that ``Projection.emit`` makes of single events; such rows never change.
-    """
-
-    name: str
-    meaning: str
-    columns: tuple[Column, ...]
-    key: tuple[str, ...]
-    appended: bool = False
-
-
-COMMON_COLUMNS = (
-    Column("session_id", "int", "number of the session in the store: one for each generation"),
-    Column("session", "text", "id of the session"),
-    Column("generation", "int", "which of several differing logs of this id, from 1"),
-    Column(
-        "plain", "bool", "the log that the id alone means: of the newest format, then with the latest event"
-    ),
-    Column("seq", "int", "place in the session of the event that made the row"),
-    Column("position", "int", "place of that event in the store", optional=True),
-    Column("incomplete", "bool", "events of the session could not be read, or nobody knows what they mean"),
-    Column("lossy", "bool", "a value of the row did not fit its column and was changed"),
-)
-"""What every read table has in front of its own columns."""
-
-
-class Row(msgspec.Struct, frozen=True):
-    """One row: the table, the seq of the event that made it, and its values in the order of the table's columns."""
-
-    table: str
-    seq: int
-    values: tuple[Any, ...]
 
 
 def no_rows(_state: Any) -> Iterator[Row]:

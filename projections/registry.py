@@ -109,6 +109,8 @@ def _require_sound(projection: Projection[Any]) -> None:
             raise no_good(f"{table.name}: a column's name is taken or not lower-case")
         if not table.key or not set(table.key) <= {*own, "seq"}:
             raise no_good(f"{table.name}: the key is not among its columns")
+        if any(column.kind == "json" and column.name in table.key for column in table.columns):
+            raise no_good(f"{table.name}: JSON is no key")
         if table.appended and projection.emit is None:
             raise no_good(f"{table.name} is appended to, and nothing emits its rows")
         for column in table.columns:

@@ -2,7 +2,9 @@
 
 An ``event`` row is the append-only line. A finished stretch of rows is sealed: one ``segment`` row takes their
 place. ``commit_log`` gives every fact its position: its rows tile ``1..store.pos``. ``artifact`` says how a
-source file is rebuilt from lines; ``artifact_part`` holds bytes that no line has.
+source file is rebuilt from lines; ``artifact_part`` holds bytes that no line has. ``projection`` lists the builds
+of read tables, ``projection_state`` holds how far each session is folded into one: both can be made again from the
+log, as can the read tables themselves, which ``read_models.py`` makes.
 
 Integers are signed 64 bits. Text columns hold escaped text (``columns.escape``), JSON and hashes are bytes.
 ``check`` is the checksum of a row (``row_check.py``).
@@ -23,7 +25,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-REVISION = "0001"
+REVISION = "0002"
 """The newest Alembic revision: what this release writes."""
 
 FORMAT = 1
@@ -157,4 +159,29 @@ artifact_part = Table(
     Column("part_no", BigInteger, primary_key=True, autoincrement=False),
     Column("body", LargeBinary, nullable=False),
     Column("check", LargeBinary, nullable=False),
+)
+
+projection = Table(
+    "projection",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("name", Text, nullable=False, index=True),
+    Column("version", BigInteger, nullable=False),
+    Column("shape", Text, nullable=False),
+    Column("tables", Text, nullable=False),
+    Column("position", BigInteger, nullable=False),
+    Column("status", Text, nullable=False),
+    sqlite_autoincrement=True,  # a number is never used again: it is part of table names
+)
+
+projection_state = Table(
+    "projection_state",
+    metadata,
+    Column("build_id", BigInteger, ForeignKey("projection.id"), primary_key=True, autoincrement=False),
+    Column("session_id", BigInteger, ForeignKey("session.id"), primary_key=True, autoincrement=False),
+    Column("next_seq", BigInteger, nullable=False),
+    Column("state", LargeBinary),
+    Column("unknown", LargeBinary),
+    Column("row_count", BigInteger, nullable=False),
+    Column("problem", Text),
 )

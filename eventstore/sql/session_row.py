@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -124,6 +125,18 @@ def of_key(link: Link, key: str, *, lock: bool = False) -> list[SessionRow]:
     """All generations of the (escaped) id, oldest first."""
     sql = f"{_SELECT} WHERE key = ? ORDER BY generation{_for_update(link, lock)}"
     return [SessionRow(*found) for found in link.all(sql, (key,))]
+
+
+def plain(rows: Iterable[SessionRow]) -> SessionRow:
+    """The generation that a plain id means: the newest format, then the latest event, then the last that came."""
+    return max(
+        rows,
+        key=lambda row: (
+            SessionHeader.parse(row.header).version,
+            row.last_ms or row.created_ms,
+            row.generation,
+        ),
+    )
 
 
 def every(link: Link) -> list[SessionRow]:

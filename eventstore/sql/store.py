@@ -49,6 +49,7 @@ from playhead.eventstore.sql.sql_session import SqlSession
 
 _OPEN_READERS = 64
 _ATTEMPTS = 4
+_MAKING_A_STORE = 0x706C61796865  # any number that other programs in the database do not lock
 
 
 def now_ms() -> int:
@@ -113,6 +114,8 @@ def _prepare(database: Database, create: bool) -> None:
     if not create:
         raise StoreUnavailable(f"{database.name} holds no store; `playhead import` makes one")
     with database.write() as link:
+        if link.postgres:
+            link.run("SELECT pg_advisory_xact_lock(?)", (_MAKING_A_STORE,))
         if "alembic_version" in inspect(link.connection).get_table_names():
             return  # another process was first
         schema.metadata.create_all(link.connection)
@@ -218,11 +221,16 @@ class SqlStore:
         if not rows:
             raise SessionNotFound(id)
         if generation is None:
-            return SqlSession(self, _plain(rows))
+            return SqlSession(self, session_row.plain(rows))
         for row in rows:
             if row.generation == generation:
                 return SqlSession(self, row)
         raise UsageError(f"session {id!r} has generations 1 to {len(rows)}, not {generation}")
+
+    def of_row(self, row_id: int) -> SqlSession:
+        """The session of this row number."""
+        with self.database.read() as link:
+            return SqlSession(self, session_row.load(link, row_id))
 
     def find(self, text: str, *, generation: int | None = None) -> SqlSession:
         """The session whose id is ``text``, or else the only one whose id begins with it.
@@ -253,7 +261,7 @@ class SqlStore:
             by_key.setdefault(row.key, []).append(row)
         infos = []
         for same in by_key.values():
-            for row in same if all_generations else [_plain(same)]:
+            for row in same if all_generations else [session_row.plain(same)]:
                 if id_prefix is not None and not row.session.startswith(id_prefix):
                     continue
                 if cwd is not None and row.cwd != escape(cwd):
@@ -479,18 +487,6 @@ class SqlStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _plain(rows: list[SessionRow]) -> SessionRow:
-    """The generation that a plain id means: the newest format, then the latest event, then the last that came."""
-    return max(
-        rows,
-        key=lambda row: (
-            SessionHeader.parse(row.header).version,
-            row.last_ms or row.created_ms,
-            row.generation,
-        ),
-    )
 
 
 def _size(link: Link, database: Database) -> int | None:
