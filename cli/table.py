@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from shutil import get_terminal_size
 
@@ -19,15 +19,21 @@ _LEAST = 12
 
 
 def show(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Write the rows to stdout; cells may hold any text.
+    """Write the rows to stdout; cells may hold any text. See ``lines`` for a terminal."""
+    if output.on_terminal():
+        for line in lines(headings, rows):
+            output.line(line)
+        return
+    for row in rows:
+        output.line("\t".join(map(safe, row)))
 
-    On a terminal the last column is cut to what room there is, to 12 cells at least; no other is cut.
+
+def lines(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """The headings and the rows, aligned for a terminal: one line each.
+
+    The last column is cut to what room there is, to 12 cells at least; no other is cut.
     """
     cells = [[safe(cell) for cell in row] for row in rows]
-    if not output.on_terminal():
-        for row in cells:
-            output.line("\t".join(row))
-        return
     numbers = [heading.startswith(NUMBER) for heading in headings]
     cells.insert(0, [heading.removeprefix(NUMBER) for heading in headings])
     widths = [max(map(cell_len, column)) for column in zip_longest(*cells, fillvalue="")]
@@ -38,7 +44,7 @@ def show(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
             " " * (width - cell_len(cell)) + cell if number else cell + " " * (width - cell_len(cell))
             for cell, width, number in zip(front, widths, numbers, strict=False)
         ]
-        output.line((" " * _GAP).join([*aligned, _cut(last, max(room, _LEAST))]))
+        yield (" " * _GAP).join([*aligned, _cut(last, max(room, _LEAST))])
 
 
 def _cut(cell: str, cells: int) -> str:

@@ -19,6 +19,27 @@ def when(time_ms: int | None, *, precise: bool = False) -> str:
     return moment.isoformat(sep=" ", timespec="milliseconds" if precise else "seconds")
 
 
+def duration(span_ms: int | None) -> str:
+    """``40 ms``, ``1.5 s``, ``12 s``, ``2 min 3 s``, ``5 h 1 min``, ``3 d 4 h``; "-" for a time nobody knows."""
+    if span_ms is None:
+        return "-"
+    if span_ms < 1000:
+        return f"{span_ms} ms"
+    if span_ms < 9950:
+        return f"{span_ms / 1000:.1f} s"
+    seconds = round(span_ms / 1000)
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        large, small, big, little = 60, 1, "min", "s"
+    elif seconds < 86_400:
+        large, small, big, little = 3600, 60, "h", "min"
+    else:
+        large, small, big, little = 86_400, 3600, "d", "h"
+    rest = seconds % large // small
+    return f"{seconds // large} {big} {rest} {little}" if rest else f"{seconds // large} {big}"
+
+
 def size(size_bytes: int) -> str:
     """``999 B``, ``1.5 kB``, ``23 MB``: decimal units, two digits at least."""
     if size_bytes < 1000:

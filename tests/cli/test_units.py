@@ -65,3 +65,24 @@ def test_a_count_agrees_with_its_noun() -> None:
         "2 events",
         "12,345 events",
     ]
+
+
+@pytest.mark.parametrize(
+    ("span_ms", "shown"),
+    [
+        (None, "-"),
+        (0, "0 ms"),
+        (999, "999 ms"),
+        (1000, "1.0 s"),
+        (9949, "9.9 s"),
+        (9950, "10 s"),
+        (59_499, "59 s"),
+        (59_500, "1 min"),
+        (123_000, "2 min 3 s"),
+        (3_600_000, "1 h"),
+        (18_060_000, "5 h 1 min"),
+        (273_600_000, "3 d 4 h"),
+    ],
+)
+def test_a_duration_is_shown_in_two_units_at_most(span_ms: int | None, shown: str) -> None:
+    assert units.duration(span_ms) == shown
