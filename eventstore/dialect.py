@@ -20,6 +20,7 @@ class Dialect(Protocol):
 
     def initial(self, header: SessionHeader) -> Any:
         """The state before the first fact."""
+        ...
 
     def step(self, state: Any, fact: Recorded) -> tuple[Any, Sequence[Recorded]]:
         """The state after ``fact``, and the logical events that it stands for.
@@ -27,6 +28,7 @@ class Dialect(Protocol):
         An event of the current vocabulary comes back as the same object. Raises ``CorruptLog`` for a retired
         shape that cannot be read; never for an unknown type.
         """
+        ...
 
 
 class Native:

@@ -95,10 +95,12 @@ class Session(Protocol):
     @property
     def header(self) -> SessionHeader:
         """Who the session is; it never changes."""
+        ...
 
     @property
     def info(self) -> SessionInfo:
         """The state as of now."""
+        ...
 
     @property
     def next_seq(self) -> Seq: ...
@@ -113,11 +115,13 @@ class Session(Protocol):
         raises ``IdempotencyConflict``. An empty append is a ``UsageError``; an imported session raises
         ``ReadOnlySession``; a value that JSON would change raises ``NotLosslessJson``.
         """
+        ...
 
     def read(
         self, from_seq: int = 0, to_seq: int | None = None, *, types: Iterable[str] | None = None
     ) -> Iterator[Recorded]:
         """Stored facts with ``from_seq <= seq < to_seq`` in order, of the given ``types`` or of all."""
+        ...
 
     def events(
         self, from_seq: int = 0, to_seq: int | None = None, *, deltas: bool = True
@@ -126,9 +130,11 @@ class Session(Protocol):
 
         Without ``deltas`` the pieces of streamed text, reasoning and tool arguments are left out.
         """
+        ...
 
     def lines(self) -> Iterator[bytes]:
         """The stored lines, verbatim, without line ends; the header is not among them."""
+        ...
 
     def __enter__(self) -> Self: ...
 
@@ -143,12 +149,14 @@ class Store(Protocol):
     def create(self, header: SessionHeader, *, idem: Idem | str | None = None) -> Session:
         """A new, empty session. The same key and header again give the same session; an id that is taken
         raises ``SessionExists``."""
+        ...
 
     def session(self, id: str, *, generation: int | None = None) -> Session:
         """The session of exactly this id; without ``generation`` the newest format, then the latest event.
 
         Raises ``SessionNotFound``.
         """
+        ...
 
     def sessions(
         self,
@@ -159,13 +167,16 @@ class Store(Protocol):
         all_generations: bool = False,
     ) -> list[SessionInfo]:
         """The sessions that fit, newest ``created_ms`` first, then by id."""
+        ...
 
     def read_all(self, after: int = 0, *, limit: int | None = None) -> Iterator[Recorded]:
         """Facts of all sessions with position greater than ``after``, in commit order, at most ``limit``."""
+        ...
 
     @property
     def position(self) -> Position:
         """The position of the last committed fact; 0 in an empty store."""
+        ...
 
     def close(self) -> None: ...
 

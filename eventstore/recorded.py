@@ -78,6 +78,8 @@ class Recorded:
         "unreadable",
     )
 
+    surface_op: SurfaceOp | None
+
     def __init__(
         self,
         session: SessionId,

@@ -69,6 +69,7 @@ class LogSource(Protocol):
 
         Each call reads from the start. When the iterator is exhausted ``shape`` is complete.
         """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +115,12 @@ class Archive(Protocol):
 
     def known(self, root: str, path: str) -> KnownFile | None:
         """What the last import of this file left; None for a file never seen."""
+        ...
 
     def ingest(self, source: LogSource) -> Ingested:
         """Take a log, in one transaction: new events, a new generation, or nothing. See docs/formats.md."""
+        ...
 
     def archive(self, source: BytesSource) -> Ingested:
         """Keep a file as bytes, in one transaction."""
+        ...

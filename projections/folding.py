@@ -30,6 +30,7 @@ class Foldable(Protocol):
         self, from_seq: int = 0, to_seq: int | None = None, *, deltas: bool = True
     ) -> Iterator[Recorded]:
         """Logical events in order; without ``deltas`` those that only carry streamed text are left out."""
+        ...
 
 
 @dataclass(frozen=True)

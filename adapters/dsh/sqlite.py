@@ -85,7 +85,7 @@ class Database:
         except sqlite3.Error as error:
             raise NotALog("bad-database", f"the database cannot be read: {error}") from error
         for rowid, *columns in rows:
-            header = dict(zip(_HEADER_COLUMNS, map(_value, columns), strict=True))
+            header: dict[str, Any] = dict(zip(_HEADER_COLUMNS, map(_value, columns), strict=True))
             try:
                 read = _header(header)
             except NotALog as refusal:

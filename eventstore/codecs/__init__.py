@@ -21,12 +21,15 @@ class Codec(Protocol):
 
     def decode(self, content: bytes, raw_len: int) -> bytes:
         """The lines, ``raw_len`` bytes with their LFs."""
+        ...
 
     def facts(self, content: bytes, raw_len: int, wanted: Wanted) -> Iterator[Recorded]:
         """The wanted facts, in order."""
+        ...
 
     def content_limit(self, raw_len: int) -> int:
         """How large the content of ``raw_len`` bytes of lines can be."""
+        ...
 
 
 LINES: Final = 0

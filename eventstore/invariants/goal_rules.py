@@ -137,7 +137,7 @@ def after_round(standing: Standing, source: dict[str, Any]) -> tuple[Standing, F
     if goal is None or goal.phase != "active" or named != (goal.id, goal.revision):
         return standing, Fault("goal-round", "a round of a goal that is not the current, active one")
     expected = standing.rounds + 1
-    if number != expected or number > goal.max_rounds:
+    if number is None or number != expected or number > goal.max_rounds:
         message = f"round {number} of at most {goal.max_rounds}; round {expected} is next"
         return standing, Fault("goal-round", message)
     return msgspec.structs.replace(standing, rounds=expected), None

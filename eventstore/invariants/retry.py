@@ -69,7 +69,7 @@ class Retry:
             return fault
         if id != known_id or user != chain:
             return Fault("retry-id", f"retry id {id!r} is not that of its chain alone")
-        if number != last + 1:
+        if number is None or number != last + 1:
             return Fault("retry-number", f"retry {number} follows retry {last}")
         limit = members.number(data, "maxRetries")
         if limit is not None and number > limit:
