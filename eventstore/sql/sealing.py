@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
-
-from playhead.eventstore import segments
+from playhead.eventstore import json_text, segments
 from playhead.eventstore.errors import CorruptLog
 from playhead.eventstore.sql import reading, session_row
 from playhead.eventstore.sql.engine import Link
@@ -129,7 +127,7 @@ class SegmentWriter:
             segment.n,
             segment.t0,
             segment.t1,
-            msgspec.json.encode(segment.types),
+            json_text.dumps(segment.types),
             segment.codec,
             segment.raw_len,
             self._chain.value,
