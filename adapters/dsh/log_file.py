@@ -126,6 +126,15 @@ class LogFile:
             pass
         return digest.digest()
 
+    def begins_with(self, size_bytes: int, sha256: bytes) -> bool:
+        """True when the first ``size_bytes`` bytes of the file have this SHA-256."""
+        if size_bytes > self._size:
+            return False
+        digest = hashlib.sha256()
+        for piece in self._pieces(size_bytes):
+            digest.update(piece)
+        return digest.digest() == sha256
+
     def close(self) -> None:
         if self._kept is not None:
             self._kept.close()
@@ -142,14 +151,18 @@ class LogFile:
     def _hashed(self, digest: hashlib._Hash) -> Iterator[bytes]:
         """The bytes of the file in pieces, each of them added to ``digest``."""
         done = 0
-        for at in range(0, self._size, PIECE_BYTES):
-            self._file.seek(at)
-            piece = self._file.read(min(PIECE_BYTES, self._size - at))
+        for piece in self._pieces(self._size):
             digest.update(piece)
             done += len(piece)
             if self._advance and self._layout == "jsonl":
                 self._advance(done)
             yield piece
+
+    def _pieces(self, size_bytes: int) -> Iterator[bytes]:
+        """The first bytes of the file, in pieces; fewer than asked for when it was cut under our hands."""
+        for at in range(0, size_bytes, PIECE_BYTES):
+            self._file.seek(at)
+            yield self._file.read(min(PIECE_BYTES, size_bytes - at))
 
     def _frame_reader(self, shape: FileShape) -> FrameReader:
         if self._kept is not None:

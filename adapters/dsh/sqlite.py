@@ -178,6 +178,10 @@ class DatabaseSession:
             for row in cursor:
                 yield Row(*row)
 
+    def begins_with(self, size_bytes: int, sha256: bytes) -> bool:  # noqa: ARG002 - see LogSource
+        """False: there is no file of this log alone."""
+        return False
+
     def blocks(self) -> Iterator[bytes]:
         """The lines of the session, each ended by LF, about 1 MiB of them at a time."""
         shape = self.shape = FileShape("sqlite")

@@ -18,7 +18,7 @@ import zstandard
 
 from playhead.eventstore.findings import Finding
 from playhead.eventstore.source import BytesSource, KnownFile, LogSource
-from playhead.eventstore.sql import reading
+from playhead.eventstore.sql import session_row
 from playhead.eventstore.sql.columns import escape, unescape
 from playhead.eventstore.sql.engine import Link
 from playhead.eventstore.sql.row_check import COLUMNS, row_check
@@ -221,11 +221,29 @@ def put_log(
     )
     before = latest(link, source.root, source.path)
     changed = before is None or (before.size, before.sha256) != (row.size, row.sha256)
-    return changed, _put(link, row, before, envelope, _pieces(shape.kept))
+    replaced = before is not None and _extends(source, envelope, before)
+    added = _put(link, row, before, replaced, _pieces(shape.kept))
+    if before is not None and replaced and before.session_id not in (None, session_id):
+        owner = session_row.load(link, before.session_id, lock=True)
+        session_row.save(link, owner._replace(artifacts=count_of(link, owner.id)))
+    return changed, added
+
+
+def _extends(source: LogSource, envelope: Envelope, old: ArtifactRow) -> bool:
+    """True when a file has all that its version ``old`` had, so that the old one need not be kept.
+
+    Either it only grew, or its lines did, and nothing but whole lines was in the old one.
+    """
+    before = old.opened()
+    whole = old.session_id is not None and not before.tail and not before.rest_bytes
+    return (whole and _leads(before.spans, envelope.spans)) or source.begins_with(old.size, old.sha256)
 
 
 def put_bytes(link: Link, source: BytesSource, now: int) -> tuple[bool, int]:
-    """Keep a file as bytes. Gives whether it was new, and the number of artifacts that this adds."""
+    """Keep a file as bytes. Gives whether it was new, and the number of artifacts that this adds.
+
+    One that only grew takes the place of its last version, unless that was read as a log.
+    """
     digest, size = hashlib.sha256(), 0
     with tempfile.TemporaryFile() as spool:
         for piece in _pieces(source.data):
@@ -248,15 +266,24 @@ def put_bytes(link: Link, source: BytesSource, now: int) -> tuple[bool, int]:
             0,
             _close(envelope),
         )
-        return True, _put(link, row, before, envelope, _pieces(spool))
+        grown = before is not None and before.session_id is None and _begins_with(spool, before)
+        return True, _put(link, row, before, grown, _pieces(spool))
+
+
+def _begins_with(data: BinaryIO, old: ArtifactRow) -> bool:
+    """True when the first bytes of ``data`` are those of ``old``."""
+    digest, left = hashlib.sha256(), old.size
+    for piece in _pieces(data):
+        digest.update(piece[:left])
+        left -= min(left, len(piece))
+    return left == 0 and digest.digest() == old.sha256
 
 
 def _put(
-    link: Link, row: ArtifactRow, old: ArtifactRow | None, envelope: Envelope, parts: Iterator[bytes]
+    link: Link, row: ArtifactRow, old: ArtifactRow | None, replaced: bool, parts: Iterator[bytes]
 ) -> int:
-    """Write the artifact, in the place of ``old`` where it has all that was in it."""
-    replaces = old is not None and _extends(link, old, row, envelope)
-    if old is not None and replaces:
+    """Write the artifact, with ``replaced`` in the place of ``old``; the number of artifacts that this adds."""
+    if old is not None and replaced:
         link.run("DELETE FROM artifact_part WHERE artifact_id = ?", (old.id,))
         row = row._replace(id=old.id, version=old.version)
         assignments = ", ".join(f"{column} = ?" for column in _COLUMNS[1:])
@@ -272,19 +299,7 @@ def _put(
     for number, piece in enumerate(parts):
         values = (row.id, number, compressor.compress(piece))
         link.run(_PART_INSERT, (*values, row_check("artifact_part", values)))
-    return 0 if replaces else 1
-
-
-def _extends(link: Link, old: ArtifactRow, new: ArtifactRow, envelope: Envelope) -> bool:
-    """True when the new version of a file has all that the old one had, so that the old need not be kept."""
-    before = old.opened()
-    if old.session_id is None or before.rest_bytes or not _leads(before.spans, envelope.spans):
-        return False
-    if not before.tail:
-        return True
-    if old.layout != "jsonl" or new.layout != "jsonl":
-        return False
-    return _line_at(link, envelope, old.lines).startswith(before.tail)
+    return 0 if replaced else 1
 
 
 def _leads(old: list[Span], new: list[Span]) -> bool:
@@ -298,18 +313,6 @@ def _leads(old: list[Span], new: list[Span]) -> bool:
         if span.lines < other.lines and at < len(old) - 1:
             return False
     return True
-
-
-def _line_at(link: Link, envelope: Envelope, line: int) -> bytes:
-    """Line ``line`` of the file (behind the header, from 0) with its LF, or the tail when it is beyond the last."""
-    for span in envelope.spans:
-        if line < span.lines:
-            at = span.line0 + line
-            page = reading.page_at(link, span.session_id, at)
-            assert page is not None  # the lines of this file were written in this transaction, or before
-            return page.block("").split(b"\n")[at - page.line0] + b"\n"
-        line -= span.lines
-    return envelope.tail
 
 
 def _pieces(data: BinaryIO | None) -> Iterator[bytes]:

@@ -53,6 +53,9 @@ class MemorySource:
         """The whole file."""
         return b"".join(line + b"\n" for line in [self.header_line, *self.lines]) + self.tail
 
+    def begins_with(self, size_bytes: int, sha256: bytes) -> bool:
+        return hashlib.sha256(self.file[:size_bytes]).digest() == sha256
+
     def blocks(self) -> Iterator[bytes]:
         for at in range(0, len(self.lines), self.block_lines):
             yield b"".join(line + b"\n" for line in self.lines[at : at + self.block_lines])

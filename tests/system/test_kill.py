@@ -39,7 +39,7 @@ with open_store(sys.argv[1]) as store:
         events = [NewEvent("x/count", {"n": seq + more}) for more in range(1 + seq % 5)]
         done = session.append(events, expected_seq=seq, idem=f"from {seq}")
         seq = done.to_seq
-        print(done.to_seq, done.position, flush=True)
+        print(done.from_seq, done.to_seq, done.position, flush=True)
         if seq % 7 == 0:
             session.seal()
 """
@@ -85,14 +85,14 @@ def exported(store: SqlStore) -> dict[str, bytes]:
     return files
 
 
-def acknowledged(appender: subprocess.Popen[bytes]) -> list[tuple[int, int]]:
-    """What the appender said to have written: next seq and position of each append."""
+def acknowledged(appender: subprocess.Popen[bytes]) -> list[list[int]]:
+    """What the appender said to have written: first seq, next seq and position of each append."""
     out, _ = appender.communicate(timeout=30)
     whole = out[: out.rfind(b"\n") + 1].decode().splitlines()
-    return [(int(line.split()[0]), int(line.split()[1])) for line in whole]
+    return [list(map(int, line.split())) for line in whole]
 
 
-def check(store: SqlStore, acks: list[tuple[int, int]]) -> None:
+def check(store: SqlStore, acks: list[list[int]]) -> None:
     """Nothing acknowledged is lost, nothing is there twice, nothing is damaged."""
     assert [problem for problem in store.verify() if problem.severity == "error"] == []
     facts = list(store.read_all())
@@ -100,15 +100,14 @@ def check(store: SqlStore, acks: list[tuple[int, int]]) -> None:
     live = [fact for fact in facts if fact.session == "live"]
     assert [(fact.seq, fact.data.to_json()["n"]) for fact in live] == [(n, n) for n in range(len(live))]
     if acks:
-        assert len(live) >= acks[-1][0]
-        starts = [0, *(to_seq for to_seq, _ in acks[:-1])]
-        assert [live[seq].position for seq in starts] == [position for _, position in acks]
+        assert len(live) >= acks[-1][1]
+        assert [live[seq].position for seq, _, _ in acks] == [position for _, _, position in acks]
 
 
 def one_round(home: Path, undisturbed: dict[str, str], folder: Path, seed: int) -> None:
     draw = random.Random(seed)
     address = folder / "store.sqlite"
-    acks: list[tuple[int, int]] = []
+    acks: list[list[int]] = []
     for _ in range(draw.choice([1, 2])):
         importer = start_playhead("import", home, store=address)
         wait_for(lambda: Path(f"{address}-wal").exists(), importer)

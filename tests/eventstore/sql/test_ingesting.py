@@ -169,6 +169,18 @@ def test_a_torn_tail_that_was_completed_is_replaced(store: SqlStore) -> None:
     assert problems(store) == []
 
 
+def test_a_file_that_grew_another_way_than_its_copy_takes_its_place_and_gets_a_generation_of_its_own(
+    store: SqlStore,
+) -> None:
+    store.ingest(MemorySource(header(), lines(0), tail=b"x", path="a.jsonl"))
+    store.ingest(MemorySource(header(), lines(0, 1), path="b.jsonl"))
+    mine = MemorySource(header(), [*lines(0), b"x", *lines(1, type="x/mine")], path="a.jsonl")
+    assert store.ingest(mine).sessions == (("s-1", 2),)
+    assert [(file.path, file.version) for file in store.files()] == [("a.jsonl", 1), ("b.jsonl", 1)]
+    assert exported(store, "s-1", 2) == mine.file
+    assert problems(store) == []
+
+
 def test_damage_is_kept_and_reported_where_it_lies(store: SqlStore) -> None:
     source = MemorySource(header(), [*lines(0), b"", b"{oops", *lines(3, 4), b"null"])
     done = store.ingest(source)
