@@ -32,6 +32,10 @@ from playhead.eventstore.recorded import Recorded
 __all__ = ["CodecError", "LineDefect", "Segment", "seal", "segment_facts", "unseal"]
 
 
+MAX_DEFECTS = 1000
+"""More defects than this of one segment are counted, not described: a block of garbage has one in each line."""
+
+
 class LineDefect(NamedTuple):
     """A defective line in a block.
 
@@ -54,7 +58,8 @@ class Segment:
     ``lines`` counts physical lines, ``n`` facts. ``seq0`` is the seq of the first fact, ``next_seq`` the one
     behind the last; without facts both are the seq expected. ``ranges`` are (seq0, n) of the gap-free
     stretches, ``t0`` and ``t1`` the lowest and highest time of a fact, ``types`` counts facts per type.
-    ``raw_len`` is the size of the lines with their LFs.
+    ``raw_len`` is the size of the lines with their LFs. ``unlisted`` counts the defects beyond the first
+    ``MAX_DEFECTS``.
     """
 
     lines: int
@@ -69,6 +74,7 @@ class Segment:
     raw_len: int
     body: bytes
     defects: tuple[LineDefect, ...]
+    unlisted: int
 
 
 def seal(block: bytes, expected_seq: int) -> tuple[Segment | None, int]:
@@ -194,6 +200,7 @@ class _Survey:
         self._times: list[int] = []
         self._types: defaultdict[str, int] = defaultdict(int)
         self._defects: list[LineDefect] = []
+        self._unlisted = 0
 
     def add_events(self, events: list[tuple[bytes, envelope.Envelope]]) -> None:
         """Note lines that are one sound event each, from ``next_seq`` on."""
@@ -215,17 +222,23 @@ class _Survey:
     def add_line(self, line: bytes, at: int, view: envelope.LineView) -> None:
         """Note a line whose seq, if it states one, is not below ``next_seq``."""
         if view.defect is not None:
-            self._defects.append(LineDefect(self._lines, at, len(line), view.seq0, view.defect))
+            self._add_defect(at, len(line), view.seq0, view.defect)
         if view.n:
             if view.seq0 > self.next_seq:
                 gap = envelope.Defect("seq-gap", f"expected seq {self.next_seq}, got {view.seq0}")
-                self._defects.append(LineDefect(self._lines, at, len(line), view.seq0, gap))
+                self._add_defect(at, len(line), view.seq0, gap)
                 self._end_range()
                 self._range_seq = view.seq0
             self._times += (view.t0, view.t1)
             self._types[view.type] += view.n
             self.next_seq = view.seq0 + view.n
         self._lines += 1
+
+    def _add_defect(self, at: int, size_bytes: int, seq: int, defect: envelope.Defect) -> None:
+        if len(self._defects) < MAX_DEFECTS:
+            self._defects.append(LineDefect(self._lines, at, size_bytes, seq, defect))
+        else:
+            self._unlisted += 1
 
     def _end_range(self) -> None:
         if self.next_seq > self._range_seq:
@@ -249,4 +262,5 @@ class _Survey:
             raw_len=raw_len,
             body=body,
             defects=tuple(self._defects),
+            unlisted=self._unlisted,
         )

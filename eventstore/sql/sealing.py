@@ -144,6 +144,7 @@ class SegmentWriter:
                 seq=found.seq,
                 size_bytes=found.size_bytes,
             )
+        self.findings.count(segment.unlisted)
 
 
 def _without_front(ranges: tuple[tuple[int, int], ...], row_next: int) -> list[tuple[int, int]]:

@@ -414,3 +414,9 @@ def test_threads_may_seal_and_unseal_at_once() -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(work, range(8)))
+
+
+def test_a_block_of_garbage_lists_the_first_defects_and_counts_the_others() -> None:
+    segment, _ = segments.seal(b"?\n" * (segments.MAX_DEFECTS + 5), 0)
+    assert segment is not None
+    assert (len(segment.defects), segment.unlisted) == (segments.MAX_DEFECTS, 5)
