@@ -31,9 +31,10 @@ from playhead.eventstore.ids import CallId, GoalId, Idem, MessageId, Position, S
 from playhead.eventstore.log import Appended, NewEvent, Session, SessionInfo, Store
 from playhead.eventstore.memory import MemoryLog
 from playhead.eventstore.recorded import Recorded, Replace
+from playhead.projections.folding import Folded, fold
 
 if TYPE_CHECKING:
-    from playhead.eventstore.sql import SqlStore
+    from playhead.projections.materialised import ProjectedStore
 
 DIALECT_GROUP = "playhead.dialects"
 """Entry points of this group name further dialects: objects with the interface of ``Dialect``."""
@@ -43,6 +44,7 @@ __all__ = [
     "CallId",
     "CorruptLog",
     "Dialect",
+    "Folded",
     "GoalId",
     "Idem",
     "IdempotencyConflict",
@@ -70,6 +72,7 @@ __all__ = [
     "UsageError",
     "WrongExpectedSeq",
     "dialects",
+    "fold",
     "open_store",
 ]
 
@@ -96,11 +99,11 @@ def dialects() -> dict[str, Dialect]:
     return known
 
 
-def open_store(url: str, *, create: bool = True) -> SqlStore:
+def open_store(url: str, *, create: bool = True) -> ProjectedStore:
     """The store at ``url``: ``sqlite:///FILE``, a file, ``sqlite://`` (in memory) or ``postgresql://...``.
 
     A missing store is made; with ``create=False`` ``StoreUnavailable`` says so. Use it in ``with``.
     """
-    from playhead.eventstore import sql
+    from playhead.projections.materialised import ProjectedStore
 
-    return sql.open_store(url, create=create, dialects=dialects().values())
+    return ProjectedStore.open(url, create=create, dialects=dialects().values())

@@ -131,6 +131,18 @@ class Link:
         """The first row of a query, or None."""
         return self.connection.exec_driver_sql(self._spell(sql), tuple(values)).fetchone()
 
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """What an error inside takes back, and no more; the transaction can go on behind it.
+
+        Raises ``StoreUnavailable`` where the engine cannot go on at all.
+        """
+        try:
+            with self.connection.begin_nested():
+                yield
+        except OperationalError as error:
+            raise StoreUnavailable(_reason(error)) from error
+
     def _spell(self, sql: str) -> str:
         return _pyformat(sql) if self._postgres else sql
 
@@ -230,6 +242,8 @@ def _reason(error: DBAPIError) -> str:
     text = str(error.orig).strip().splitlines()[0] if error.orig else str(error)
     if "locked" in text:
         return "another process holds the store's write lock; try again when it has finished"
+    if "lock timeout" in text:
+        return "another program keeps what we need to change open; try again when it has finished"
     if "disk is full" in text or "No space" in text:
         return "the disk is full; nothing of this transaction was kept"
     return text

@@ -182,6 +182,5 @@ projection_state = Table(
     Column("next_seq", BigInteger, nullable=False),
     Column("state", LargeBinary),
     Column("unknown", LargeBinary),
-    Column("row_count", BigInteger, nullable=False),
     Column("problem", Text),
 )

@@ -70,13 +70,7 @@ def open_store(
     ``StoreUnavailable`` when there is no store or it cannot be reached, ``StoreOutdated`` when it needs
     ``playhead store upgrade``, ``UsageError`` for an address that is none.
     """
-    database = Database(store_url(address))
-    try:
-        _prepare(database, create)
-    except BaseException:
-        database.close()
-        raise
-    return SqlStore(database, dialects, clock)
+    return SqlStore.open(address, create=create, dialects=dialects, clock=clock)
 
 
 def _prepare(database: Database, create: bool) -> None:
@@ -167,6 +161,24 @@ class SqlStore:
         self.clock = clock
         self.types = TypeIds()
         self._dialects: Mapping[str, Dialect] = {found.name: found for found in (Native(), *dialects)}
+
+    @classmethod
+    def open(
+        cls,
+        address: str,
+        *,
+        create: bool = True,
+        dialects: Iterable[Dialect] = (),
+        clock: Clock = now_ms,
+    ) -> Self:
+        """The store at ``address``. See ``open_store``."""
+        database = Database(store_url(address))
+        try:
+            _prepare(database, create)
+        except BaseException:
+            database.close()
+            raise
+        return cls(database, dialects, clock)
 
     def dialect(self, name: str) -> Dialect:
         """The dialect that a session names. Raises ``UsageError`` when no package brings it."""

@@ -32,7 +32,6 @@ def upgrade() -> None:
         sa.Column("next_seq", sa.BigInteger, nullable=False),
         sa.Column("state", sa.LargeBinary),
         sa.Column("unknown", sa.LargeBinary),
-        sa.Column("row_count", sa.BigInteger, nullable=False),
         sa.Column("problem", sa.Text),
         sa.PrimaryKeyConstraint("build_id", "session_id", name="pk_projection_state"),
         sa.ForeignKeyConstraint(
