@@ -44,6 +44,8 @@ def lines(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[st
             " " * (width - cell_len(cell)) + cell if number else cell + " " * (width - cell_len(cell))
             for cell, width, number in zip(front, widths, numbers, strict=False)
         ]
+        if numbers[-1]:
+            last = " " * (widths[-1] - cell_len(last)) + last
         yield (" " * _GAP).join([*aligned, _cut(last, max(room, _LEAST))])
 
 

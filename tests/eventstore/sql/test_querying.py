@@ -138,7 +138,8 @@ def test_a_plan_is_shown(store: SqlStore) -> None:
 
 
 def test_rows_come_in_order_and_all_of_them(store: SqlStore) -> None:
-    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2345) SELECT i FROM n ORDER BY i"
+    counting = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2345)"
+    numbers = f"{counting} SELECT i FROM n ORDER BY i"
     assert ask(store, numbers) == [(i,) for i in range(1, 2346)]
 
 
