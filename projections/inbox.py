@@ -15,6 +15,7 @@ from typing import Any
 from playhead.projections.inbox_fold import HANDLES, apply
 from playhead.projections.inbox_lists import Lists
 from playhead.projections.inbox_state import (
+    VERDICTS,
     Applied,
     Claim,
     InboxState,
@@ -33,6 +34,7 @@ from playhead.projections.inbox_state import (
 from playhead.projections.projection import Column, Projection, ReadTable, Row
 
 __all__ = [
+    "VERDICTS",
     "Applied",
     "Claim",
     "InboxState",
@@ -99,6 +101,7 @@ EVENTS = ReadTable(
         Column("place", "int", "its place there, 0 for first in line", optional=True),
         Column("turn", "int", "the turn that was open", optional=True),
         Column("splice_seq", "int", "the splice that did it, or that had claimed the message", optional=True),
+        Column("step", "int", "the step that a claim was for; 1: at the start of the turn", optional=True),
         Column("other_id", "text", "the message that replaces it, or that it replaces", optional=True),
         Column("reason", "text", "why it was refused or lost", optional=True),
         Column("detail", "text", "who or which error code stands behind the reason", optional=True),
@@ -120,6 +123,7 @@ def _rows(state: InboxState) -> Iterator[Row]:
             link.place,
             link.turn,
             link.splice_seq,
+            link.step,
             link.other,
             link.reason,
             link.detail,
@@ -192,6 +196,7 @@ def link_json(link: Link) -> dict[str, Any]:
         "place": link.place,
         "turn": link.turn,
         "spliceSeq": link.splice_seq,
+        "step": link.step,
         "other": link.other,
         "reason": link.reason,
         "detail": link.detail,

@@ -21,18 +21,9 @@ from playhead.eventstore import members
 from playhead.eventstore.ids import is_safe_integer
 from playhead.eventstore.recorded import Recorded, Replace
 from playhead.projections import inbox_lists, provenance
+from playhead.projections.inbox_draft import Draft
 from playhead.projections.inbox_lists import UNNAMED, Lists, Misfit, Said, Splice, Target
-from playhead.projections.inbox_state import (
-    Applied,
-    Claim,
-    InboxState,
-    Inherited,
-    Kind,
-    Link,
-    Message,
-    Turn,
-)
-from playhead.projections.projection import Breach
+from playhead.projections.inbox_state import Applied, Claim, InboxState, Inherited, Kind, Message, Turn
 
 HANDLES = frozenset(
     {
@@ -45,8 +36,6 @@ HANDLES = frozenset(
         "session/end-seed",
     }
 )
-
-End = Literal["admitted", "refused", "lost", "cancelled", "replaced"]
 
 
 def apply(state: InboxState, event: Recorded) -> InboxState:
@@ -63,7 +52,7 @@ def apply(state: InboxState, event: Recorded) -> InboxState:
             return _delivered(state, event, data)
         case "turn/start":
             number = _number(data, "turn")
-            return _Draft(state, event).cut_off().settled(boundary=True, turn=Turn(number))
+            return Draft(state, event).cut_off().settled(boundary=True, turn=Turn(number))
         case "turn/end":
             return _turn_ended(state, event, data)
         case "step/start" | "step/end":
@@ -71,7 +60,7 @@ def apply(state: InboxState, event: Recorded) -> InboxState:
         case _:
             if state.turn is None:
                 return state
-            return _Draft(state, event).cut_off().settled(boundary=True, turn=None)
+            return Draft(state, event).cut_off().settled(boundary=True, turn=None)
 
 
 def _start_over(state: InboxState, event: Recorded) -> InboxState:
@@ -101,126 +90,10 @@ def _text(message: dict[str, Any]) -> str:
     return "\n".join(text for text in texts if text is not None)
 
 
-class _Draft:
-    """The changes that one event makes, until ``settled`` gives the state with them."""
-
-    def __init__(self, state: InboxState, event: Recorded) -> None:
-        self.state = state
-        self.event = event
-        self.live = dict(state.live)
-        self.closed: dict[str, Message] = {}
-        self.links: list[Link] = []
-        self.breaches: list[Breach] = []
-        self.count = state.count
-        self.turn = state.turn
-
-    @property
-    def turn_number(self) -> int | None:
-        return None if self.turn is None else self.turn.number
-
-    def message(self, id: str) -> Message | None:
-        """The record of ``id`` as it is now."""
-        return self.live.get(id) or self.closed.get(id) or self.state.closed.get(id)
-
-    def breach(self, kind: str, message: str) -> None:
-        self.breaches.append(Breach(kind, self.event.seq, message))
-
-    def misfits(self, misfits: list[Misfit]) -> None:
-        for misfit in misfits:
-            self.breach(*misfit)
-
-    def link(
-        self,
-        message: Message,
-        kind: Kind,
-        *,
-        place: int | None = None,
-        turn: int | None = None,
-        splice_seq: int | None = None,
-        other: str | None = None,
-    ) -> None:
-        self.links.append(
-            Link(
-                seq=self.event.seq,
-                time_ms=self.event.time_ms,
-                message=message.id,
-                kind=kind,
-                target=message.target,
-                place=place,
-                turn=turn,
-                splice_seq=splice_seq,
-                other=other,
-                reason=message.reason if kind in ("refused", "lost") else None,
-                detail=message.detail if kind in ("refused", "lost") else None,
-            )
-        )
-
-    def keep(self, message: Message) -> None:
-        """Hold ``message`` as live."""
-        self.live[message.id] = replace(message, seq=self.event.seq)
-
-    def end(
-        self, message: Message, verdict: End, reason: str | None = None, detail: str | None = None
-    ) -> Message:
-        """Close ``message``; one that was delivered while it was queued has been admitted, whatever came later."""
-        if message.admitted_seq is not None and verdict != "admitted":
-            verdict, reason, detail = "admitted", None, None
-        ended = replace(
-            message,
-            standing=verdict,
-            reason=reason,
-            detail=detail,
-            ended_seq=self.event.seq,
-            ended_ms=self.event.time_ms,
-            seq=self.event.seq,
-            boundaries=self.state.boundaries,
-        )
-        self.live.pop(message.id, None)
-        self.closed[message.id] = ended
-        return ended
-
-    def cut_off(self) -> _Draft:
-        """Close the claims of a turn that has no end of its own."""
-        if self.turn is not None:
-            self.close_claims("interrupted", None)
-        return self
-
-    def close_claims(self, ending: str, detail: str | None) -> None:
-        """Give a verdict to every message that was claimed and not delivered by a turn that ends so."""
-        passed = 0 if self.turn is None else self.turn.passed(crashed=ending == "interrupted")
-        for message in list(self.live.values()):
-            claim = message.claim
-            if message.standing != "claimed" or claim is None:
-                continue
-            if claim.step <= passed or ending in ("completed", "max-tokens"):
-                closed = self.end(message, "lost", "left-out", ending)
-            elif ending == "blocked":
-                closed = self.end(message, "refused", ending, detail)
-            else:
-                closed = self.end(message, "lost", ending, detail)
-            if closed.standing != "admitted":
-                kind: Kind = "refused" if closed.standing == "refused" else "lost"
-                self.link(closed, kind, turn=claim.turn, splice_seq=claim.seq)
-
-    def settled(self, *, boundary: bool, **changes: Any) -> InboxState:
-        """The state with all changes, ``changes`` of other members among them."""
-        state = self.state
-        return replace(
-            state,
-            live=self.live,
-            closed=state.closed.plus(self.closed),
-            count=self.count,
-            boundaries=state.boundaries + boundary,
-            links=state.links.plus(self.links),
-            broken=state.broken.plus(self.breaches),
-            **changes,
-        )
-
-
 def _turn_ended(state: InboxState, event: Recorded, data: dict[str, Any]) -> InboxState:
     if state.turn is None and all(message.standing == "queued" for message in state.live.values()):
         return state
-    draft = _Draft(state, event)
+    draft = Draft(state, event)
     ending, detail = _ending(members.inner(data, "reason"))
     draft.close_claims(ending, detail)
     if ending == "aborted" and state.turn is not None:
@@ -263,7 +136,7 @@ def _delivered(state: InboxState, event: Recorded, data: dict[str, Any]) -> Inbo
         return replace(state, outside={**state.outside, label: state.outside.get(label, 0) + 1})
     if isinstance(event.surface_op, Replace):
         return state
-    draft = _Draft(state, event)
+    draft = Draft(state, event)
     claim = message.claim
     splice_seq = None if claim is None else claim.seq
     if message.admitted_seq is not None:
@@ -285,7 +158,7 @@ def _delivered(state: InboxState, event: Recorded, data: dict[str, Any]) -> Inbo
 
 def _spliced(state: InboxState, event: Recorded, data: dict[str, Any]) -> InboxState:
     said = inbox_lists.read(data)
-    draft = _Draft(state, event)
+    draft = Draft(state, event)
     if isinstance(said, Misfit):
         draft.misfits([said])
         return draft.settled(boundary=False)
@@ -302,7 +175,7 @@ def _spliced(state: InboxState, event: Recorded, data: dict[str, Any]) -> InboxS
     return draft.settled(boundary=False, turn=turn, clearing=clearing, clearing_seq=event.seq, **applied)
 
 
-def _claimed(draft: _Draft, splice: Splice, removed: tuple[str, ...]) -> None:
+def _claimed(draft: Draft, splice: Splice, removed: tuple[str, ...]) -> None:
     turn, event = draft.turn, draft.event
     if turn is None:
         draft.breach("claim-outside-turn", f"{splice.target} is claimed where no turn is open")
@@ -315,10 +188,10 @@ def _claimed(draft: _Draft, splice: Splice, removed: tuple[str, ...]) -> None:
         claim = Claim(event.seq, event.time_ms, draft.turn_number, step, place)
         message = replace(draft.live[id], standing="claimed", claim=claim)
         draft.keep(message)
-        draft.link(message, "claimed", place=place, turn=claim.turn, splice_seq=event.seq)
+        draft.link(message, "claimed", place=place, turn=claim.turn, splice_seq=event.seq, step=step)
 
 
-def _changed(draft: _Draft, said: Said, splice: Splice, removed: tuple[str, ...]) -> None:
+def _changed(draft: Draft, said: Said, splice: Splice, removed: tuple[str, ...]) -> None:
     """Cancel, replace, insert, move and edit, as an ordinary splice does."""
     came, gone = set(splice.inserted) - {UNNAMED}, set(removed) - {UNNAMED}
     stays = came & gone
@@ -363,7 +236,7 @@ def _reason(said: Said) -> str:
     return "removed" if said.outcome in (None, "canceled") else said.outcome
 
 
-def _stayed(draft: _Draft, id: str, message: dict[str, Any], place: int, stood: int) -> None:
+def _stayed(draft: Draft, id: str, message: dict[str, Any], place: int, stood: int) -> None:
     """A message that the same splice removes and inserts: at another place, or with another content."""
     before = draft.live[id]
     source = provenance.classify(message.get("source"), "user")
@@ -376,7 +249,7 @@ def _stayed(draft: _Draft, id: str, message: dict[str, Any], place: int, stood: 
 
 
 def _inserted(
-    draft: _Draft, id: str, message: dict[str, Any], target: Target, place: int, replaces: tuple[str, ...]
+    draft: Draft, id: str, message: dict[str, Any], target: Target, place: int, replaces: tuple[str, ...]
 ) -> None:
     """A message that comes into a list: a new one, one from the other list, or one for another stay."""
     before, event = draft.message(id), draft.event
@@ -413,7 +286,7 @@ def _inserted(
 
 
 def _cleared(
-    draft: _Draft, said: Said, splice: Splice, lists: Lists, removed: tuple[str, ...]
+    draft: Draft, said: Said, splice: Splice, lists: Lists, removed: tuple[str, ...]
 ) -> tuple[tuple[str, ...], Turn | None]:
     """The messages of a list that was emptied just now, and the turn, which knows what was cleared in it.
 
@@ -431,4 +304,4 @@ def _cleared(
         message = draft.message(id)
         if message is not None and (message.standing, message.reason) == ("cancelled", "removed"):
             draft.closed[id] = replace(message, reason="cleared", seq=draft.event.seq)
-    return (), turn if turn is None else replace(turn, cleared=(*turn.cleared, *ids))
+    return (), turn if turn is None else replace(turn, cleared=turn.cleared.plus(ids))

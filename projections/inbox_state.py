@@ -104,8 +104,8 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 class Link(msgspec.Struct, frozen=True):
     """One link of a message's chain. ``splice_seq`` is the splice that did it, or that claimed the message.
 
-    ``target`` and ``place`` say where the message came to, or where it stood when it left. ``other`` is the
-    message that replaces this one, or that an inserted one replaces.
+    ``target`` and ``place`` say where the message came to, or where it stood when it left. ``step`` is the one that
+    a claim was for. ``other`` is the message that replaces this one, or that an inserted one replaces.
     """
 
     seq: int
@@ -116,6 +116,7 @@ class Link(msgspec.Struct, frozen=True):
     place: int | None
     turn: int | None
     splice_seq: int | None
+    step: int | None = None
     other: str | None = None
     reason: str | None = None
     detail: str | None = None
@@ -138,7 +139,7 @@ class Turn(msgspec.Struct, frozen=True):
     number: int | None
     started: int = 0
     ended: int = 0
-    cleared: tuple[str, ...] = ()
+    cleared: Journal[str] = Journal()
 
     def passed(self, *, crashed: bool) -> int:
         """The last step that went on without what it did not take in.
