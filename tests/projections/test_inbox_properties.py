@@ -165,7 +165,39 @@ def recorded(happenings: list[tuple[str, Json]]) -> list[Recorded]:
     ]
 
 
-_logs = st.lists(_happenings, max_size=40).map(recorded)
+@st.composite
+def _sensible(draw: st.DrawFn, model: Model) -> tuple[str, Json]:
+    """What a driver might do next: queue, open a turn, claim, step, deliver, end."""
+    full = [target for target in TARGETS if model.lists[target]]
+    claimed = [id for id, fate in model.fate.items() if fate == "claimed"]
+    if not full and not claimed:
+        ids = draw(st.lists(_ids, min_size=1, max_size=2, unique=True))
+        data = {"target": draw(_targets), "start": 0, "inserted": [message(id) for id in ids]}
+        return "agent/inbox/spliced", data
+    if not model.open:
+        return "turn/start", {"turn": 1}
+    if model.started != model.ended:
+        return ("user/message", message(claimed[0])) if claimed and draw(st.booleans()) else ("step/end", {})
+    if full and draw(st.booleans()):
+        target = draw(st.sampled_from(full))
+        return "agent/inbox/spliced", {"target": target, "start": 0, "removedCount": 1, "inserted": []}
+    if draw(st.booleans()):
+        return "turn/end", {"turn": 1, "reason": {"kind": draw(_endings)}}
+    return "step/start", {}
+
+
+@st.composite
+def _histories(draw: st.DrawFn) -> list[Recorded]:
+    """A log in which most events make sense after those before them."""
+    model, happenings = Model(), []
+    for seq in range(draw(st.integers(0, 40))):
+        happening = draw(_sensible(model) if draw(st.integers(0, 9)) < 7 else _happenings)
+        happenings.append(happening)
+        model.take(Recorded(HEADER.id, Seq(seq), 0, happening[0], json_text.dumps(happening[1])))
+    return recorded(happenings)
+
+
+_logs = _histories()
 
 
 def fits(state: InboxState, model: Model) -> None:
