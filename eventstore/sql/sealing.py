@@ -6,7 +6,7 @@ the rows of a live session. Nothing that a reader or a hash can see changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from playhead.eventstore import json_text, segments
 from playhead.eventstore.errors import CorruptLog
@@ -21,6 +21,9 @@ SEAL_LINES = 4096
 
 SEAL_BYTES = 1 << 20
 """A segment is written when this many bytes of lines have come together."""
+
+MAX_SEGMENT_LINES = 1 << 16
+"""More lines than this are cut into several segments: a megabyte of empty lines has a million of them."""
 
 _TOP_UP_BYTES = SEAL_BYTES // 2
 _SEGMENT = COLUMNS["segment"]
@@ -64,10 +67,11 @@ class SegmentWriter:
         if not self._begun:
             self._begun = True
             self._take_back_last_segment()
-        self._buffer.append(block)
-        self._size += len(block)
-        if self._size >= SEAL_BYTES:
-            self._flush()
+        for part in _of_few_lines(block):
+            self._buffer.append(part)
+            self._size += len(part)
+            if self._size >= SEAL_BYTES or part is not block:
+                self._flush()
 
     def finish(self) -> SessionRow:
         """Write what is left; the session's row as it now is (not yet saved)."""
@@ -145,6 +149,16 @@ class SegmentWriter:
                 size_bytes=found.size_bytes,
             )
         self.findings.count(segment.unlisted)
+
+
+def _of_few_lines(block: bytes) -> Iterator[bytes]:
+    """``block``, cut where it has more than ``MAX_SEGMENT_LINES`` lines."""
+    if block.count(b"\n") <= MAX_SEGMENT_LINES:
+        yield block
+        return
+    lines = block.split(b"\n")[:-1]
+    for at in range(0, len(lines), MAX_SEGMENT_LINES):
+        yield b"\n".join(lines[at : at + MAX_SEGMENT_LINES]) + b"\n"
 
 
 def _without_front(ranges: tuple[tuple[int, int], ...], row_next: int) -> list[tuple[int, int]]:
