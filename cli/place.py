@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from playhead.eventstore.sql import SqlStore
+    from playhead.projections.materialised import ProjectedStore
 
 chosen: str | None = None
 """What ``playhead --store URL COMMAND`` chose; set afresh by every invocation."""
@@ -41,7 +41,7 @@ def shown(url: str) -> str:
     return re.sub(r"(://[^/@]*?):[^/@]*@", r"\1:***@", url)
 
 
-def open_store(given: str | None = None, *, create: bool = False) -> SqlStore:
+def open_store(given: str | None = None, *, create: bool = False) -> ProjectedStore:
     """The store, opened. Only with ``create`` a missing one is made, and its folder with it.
 
     Raises ``StoreUnavailable``, which says which command makes or upgrades a store.

@@ -41,6 +41,18 @@ def no_progress(_done: int, _total: int) -> None:
     """Tells nobody."""
 
 
+class NewerTables(UsageError):
+    """A newer release built the tables; this one could only build older ones."""
+
+    code = "newer-tables"
+
+    def __init__(self, name: str, built: int, version: int) -> None:
+        super().__init__(
+            f"the tables of {name} have version {built}, this release makes version {version}: "
+            f"use a newer Playhead, or `playhead project {name} --rebuild`"
+        )
+
+
 class Superseded(Exception):
     """Another runner dropped the build that is being filled."""
 
@@ -106,7 +118,7 @@ class Runner(Generic[S]):
     def catch_up(self, progress: Progress = no_progress) -> None:
         """Bring the tables and checkpoints up to the facts of now; builds them where there are none.
 
-        Raises ``UsageError`` when a newer release built them.
+        Raises ``NewerTables`` when a newer release built them.
         """
         while True:
             try:
@@ -165,11 +177,7 @@ class Runner(Generic[S]):
     def _require_newest(self, link: Link) -> None:
         newest = max((build.version for build in self._others(link)), default=0)
         if newest > self._projection.version:
-            raise UsageError(
-                f"the tables of {self._projection.name} have version {newest}, this release makes version "
-                f"{self._projection.version}: use a newer Playhead, or `playhead project "
-                f"{self._projection.name} --rebuild`"
-            )
+            raise NewerTables(self._projection.name, newest, self._projection.version)
 
     def _others(self, link: Link) -> list[Build]:
         found = builds.of_name(link, self._projection.name)
