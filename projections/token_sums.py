@@ -23,7 +23,7 @@ class TokenSum(msgspec.Struct, frozen=True, rename="camel"):
     calls: int = 0
     unknown: int = 0
     tokens: Tokens = Tokens()
-    reported: Tokens = Tokens()
+    reported: Tokens = Tokens(0, 0, 0, 0, 0)
 
     @classmethod
     def of(cls, usages: Iterable[Tokens | None]) -> TokenSum:
@@ -43,6 +43,15 @@ class TokenSum(msgspec.Struct, frozen=True, rename="camel"):
                     reported[name] += 1
         return cls(calls, unknown, Tokens(**sums), Tokens(**reported))
 
+    def plus(self, other: TokenSum) -> TokenSum:
+        """The sum of both."""
+        return TokenSum(
+            self.calls + other.calls,
+            self.unknown + other.unknown,
+            _both(self.tokens, other.tokens),
+            _both(self.reported, other.reported),
+        )
+
     @property
     def billed_input(self) -> int | None:
         """All input, cached or not; None where no figure of it was reported."""
@@ -59,6 +68,11 @@ class TokenSum(msgspec.Struct, frozen=True, rename="camel"):
             "billedInput": self.billed_input,
             "reportedBy": {_CAMEL[name]: getattr(self.reported, name) for name in FIGURES},
         }
+
+
+def _both(one: Tokens, other: Tokens) -> Tokens:
+    pairs = ((name, getattr(one, name), getattr(other, name)) for name in FIGURES)
+    return Tokens(**{name: a if b is None else b + (a or 0) for name, a, b in pairs})
 
 
 _CAMEL = {

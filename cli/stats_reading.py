@@ -1,0 +1,76 @@
+"""One session read for ``playhead stats``: its own model calls and tools, and how fast answers came."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from playhead.eventstore.errors import UsageError
+from playhead.projections.attempt import Attempt
+from playhead.projections.attempt_fold import calls
+from playhead.projections.attempts import attempts
+from playhead.projections.folding import advance, begin
+from playhead.projections.session_stats import SessionStats, session_stats
+from playhead.projections.tool_use import Tool, tool_use
+
+if TYPE_CHECKING:
+    from playhead.eventstore.log import SessionInfo
+    from playhead.eventstore.sql.sql_session import SqlSession
+
+_BATCH = 1000
+
+
+@dataclass(frozen=True)
+class Reading:
+    """``own`` calls are the session's, ``inherited`` those of its parent. ``unknown`` is as in ``Folded``.
+
+    ``speed`` is measured where it was asked for; it takes reading the deltas of older logs.
+    """
+
+    info: SessionInfo
+    own: tuple[Attempt, ...]
+    inherited: tuple[Attempt, ...]
+    tools: dict[str, Tool]
+    unknown: tuple[tuple[str, int], ...]
+    speed: SessionStats | None
+
+
+def read(
+    log: SqlSession,
+    *,
+    at: int | None = None,
+    with_speed: bool = False,
+    strict: bool = False,
+    ignorable: Collection[str] = (),
+) -> Reading:
+    """The session after its last event, or after the event ``at``.
+
+    Raises ``UsageError`` when there is no such event, and, when ``strict``, what is wrong with the log.
+    """
+    if strict:
+        log.require_sound()
+    info = log.info
+    if at is not None and at >= info.next_seq:
+        raise UsageError(f"--at {at}: the session has {info.next_seq:,} seqs, from 0")
+    to_seq = None if at is None else at + 1
+    made, used = begin(attempts, log.header), begin(tool_use, log.header)
+    events = log.events(0, to_seq, deltas=False)
+    while batch := list(islice(events, _BATCH)):
+        made = advance(attempts, made, batch, strict=strict, ignorable=ignorable)
+        used = advance(tool_use, used, batch)
+    inherited = made.state.inherited
+    speed = None
+    if with_speed:
+        own = log.events(inherited.to_seq, to_seq)
+        speed = advance(session_stats, begin(session_stats, log.header), own).state
+    every = tuple(calls(made.state))
+    return Reading(
+        info=info,
+        own=tuple(call for call in every if not inherited.covers(call.seq)),
+        inherited=tuple(call for call in every if inherited.covers(call.seq)),
+        tools=used.state.tools,
+        unknown=made.unknown,
+        speed=speed,
+    )

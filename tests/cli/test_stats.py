@@ -1,0 +1,185 @@
+"""``playhead stats``: figures of one session and of a store, and what is not known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_runner import Play
+from reference import shared_path
+
+from playhead.cli import output
+from playhead.eventstore import json_text
+
+CASE = "cases/15-usage-stands-three-times"
+PLACE = {"turn": 1, "step": 1}
+FAILURE = {"message": "busy", "code": "SERVER"}
+
+
+def overview(rows: list[list[str]]) -> dict[str, tuple[str, str]]:
+    return {name: (value, remark) for name, value, remark in rows}
+
+
+def write(folder: Path, id: str, *events: dict[str, Any], **header: Any) -> Path:
+    told = {"type": "session", "version": 0, "id": id, "createdAt": 1, "delegationDepth": 0} | header
+    placed = [{"seq": seq, "time": 1000 * seq, **event} for seq, event in enumerate(events)]
+    file = folder / f"{id}.jsonl"
+    file.write_bytes(b"".join(json_text.dumps(line) + b"\n" for line in (told, *placed)))
+    return file
+
+
+def chunk(**chunk: Any) -> dict[str, Any]:
+    return {"type": "assistant/chunk", "data": {**PLACE, "chunk": chunk}}
+
+
+LOG: list[dict[str, Any]] = [
+    {"type": "turn/start", "data": {"turn": 1}},
+    {"type": "step/start", "data": PLACE},
+    {"type": "request/header", "data": {"header": {"config": {"provider": "p", "model": "m"}}}},
+    chunk(type="finish", reason={"kind": "error", "failure": FAILURE}),
+    {"type": "llm/retry", "data": {"retryId": "r", **PLACE, "retry": 1, "delayMs": 1000, "failure": FAILURE}},
+    {"type": "llm/retry-started", "data": {"retryId": "r", **PLACE, "retry": 1}},
+    chunk(type="text-delta", index=0, text="x"),
+    chunk(type="usage", usage={"inputTokens": 1200, "outputTokens": 30, "cacheWriteTokens": 5}),
+    chunk(type="finish", reason={"kind": "stop"}),
+    {"type": "tool/call", "data": {**PLACE, "callId": "c", "name": "bash", "arguments": "{}"}},
+    {
+        "type": "tool/result",
+        "data": {**PLACE, "message": {"source": {"kind": "tool", "callId": "c"}}, "error": {"code": "X"}},
+        "surfaceOp": "append",
+    },
+    {"type": "step/end", "data": PLACE},
+    {"type": "turn/end", "data": {"turn": 1, "reason": {"kind": "completed"}}},
+]
+
+
+def test_the_figures_of_a_session_are_one_a_line(play: Play, tmp_path: Path) -> None:
+    ran = play("stats", write(tmp_path, "s1", *LOG))
+    assert ran.code == 0
+    found = overview(ran.rows)
+    assert (found["turns"][0], found["steps"][0]) == ("1", "1")
+    assert found["model calls"] == ("2", "1 failed, 1 finished")
+    assert found["failed"] == ("1", "1 SERVER")
+    assert found["made again"] == ("1", "after waits of 1.0 s in all")
+    assert found["input, not cached"] == ("1200", "")
+    assert found["input from cache"] == ("-", "")
+    assert found["billed input"][0] == "1205"
+    assert found["calls without usage"][0] == "1"
+    assert found["model time"] == ("5000 ms", "")
+    assert found["tool calls"] == ("1", "1 bash")
+    assert found["with an error"] == ("1", "1 bash")
+
+
+def test_json_says_null_for_what_nobody_reported_and_who_reported_the_rest(
+    play: Play, tmp_path: Path
+) -> None:
+    found = play("stats", write(tmp_path, "s1", *LOG), "--json").json
+    total = found["total"]
+    assert (total["calls"], total["withoutUsage"], total["retries"]) == (2, 1, 1)
+    assert (total["input"], total["cacheRead"], total["cacheWrite"]) == (1200, None, 5)
+    assert (total["reportedBy"]["input"], total["reportedBy"]["cacheRead"]) == (1, 0)
+    assert total["failures"] == {"SERVER": 1}
+    assert "cost" not in total
+    assert found["tools"] == [
+        {"tool": "bash", "calls": 1, "answered": 1, "errors": 1, "totalMs": 1000, "longestMs": 1000}
+    ]
+
+
+def test_usage_that_stands_three_times_costs_what_it_cost_once(play: Play) -> None:
+    expected = json.loads(Path(shared_path(f"{CASE}/expected.json")).read_bytes())
+    log, prices = shared_path(f"{CASE}/log.jsonl"), shared_path(f"{CASE}/prices.json")
+    total = play("stats", log, "--prices", prices, "--json").json["total"]
+    assert (total["cost"], total["callsWithoutPrice"]) == (expected["cost"], 0)
+    assert overview(play("stats", log, "--prices", prices).rows)["cost"] == (expected["cost"], "")
+
+
+def test_what_a_fork_inherited_is_told_apart(play: Play, tmp_path: Path) -> None:
+    parent = write(tmp_path, "s1", *LOG)
+    child = write(tmp_path, "s2", *LOG, *LOG, seedLength=len(LOG), parentSession="s1")
+    found = play("stats", child, "--json").json
+    assert (found["total"]["calls"], found["inherited"]["calls"]) == (2, 2)
+    assert found["tools"][0]["calls"] == 1
+    assert overview(play("stats", child).rows)["inherited calls"][0] == "2"
+    assert play("import", parent, child).code == 0
+    whole = play("stats", "--json").json
+    assert (whole["sessions"], whole["total"]["calls"], whole["inherited"]["calls"]) == (2, 4, 2)
+
+
+def test_a_store_is_the_sum_of_its_sessions_whatever_their_format(full: Play) -> None:
+    each = full("stats", "plain-v0", "--json").json["total"]
+    ran = full("stats", "--json")
+    assert ran.code == 1
+    assert ran.err.startswith("playhead: torn-v0: damaged: ")
+    whole = ran.json
+    assert [finding["session"] for finding in whole["damaged"]] == ["torn-v0"]
+    number = whole["sessions"]
+    assert number > 5
+    for figure in ("turns", "steps", "calls", "input", "output", "modelMs"):
+        assert whole["total"][figure] == number * each[figure]
+    assert full("stats", "--strict").out == b""
+
+
+@pytest.mark.parametrize(
+    ("by", "members"), [("model", {"model", "provider"}), ("day", {"day"}), ("session", {"session"})]
+)
+def test_groups_add_up_to_the_whole(full: Play, by: str, members: set[str]) -> None:
+    found = full("stats", "--by", by, "--json").json
+    assert found["by"] == by
+    assert all(members < set(group) for group in found["groups"])
+    for figure in ("calls", "input", "output", "modelMs", "steps"):
+        assert sum(group[figure] for group in found["groups"]) == found["total"][figure]
+    rows = full("stats", "--by", by).rows
+    assert sum(int(row[1]) for row in rows) == found["total"]["calls"]
+    assert all(len(row) == 13 for row in rows)
+
+
+def test_tools_are_told_by_name(full: Play) -> None:
+    (row,) = full("stats", "--by", "tool").rows
+    assert (row[0], row[2], row[3]) == ("bash", "0", "0")
+
+
+def test_at_an_earlier_event_less_had_happened(play: Play, tmp_path: Path) -> None:
+    log = write(tmp_path, "s1", *LOG)
+    at_failure = play("stats", log, "--at", 3, "--json").json["total"]
+    assert (at_failure["calls"], at_failure["outcomes"]) == (1, {"failed": 1})
+    at_start = play("stats", log, "--at", 1, "--json").json["total"]
+    assert (at_start["calls"], at_start["unanswered"]) == (0, 1)
+    assert play("stats", log, "--at", len(LOG)).code == 2
+
+
+def test_an_unknown_event_makes_the_figures_incomplete_unless_somebody_knows_better(
+    play: Play, tmp_path: Path
+) -> None:
+    log = write(tmp_path, "s1", *LOG, {"type": "x/new", "data": {}})
+    ran = play("stats", log)
+    assert ran.code == 1
+    assert "interpretation incomplete: unknown event type x/new, first at seq 13" in ran.err
+    assert play("stats", log, "--ignorable", "x/new").code == 0
+    assert play("stats", log, "--strict").out == b""
+
+
+@pytest.mark.parametrize(
+    "words", [["--at", "1"], ["--generation", "1"], ["s1", "--by", "tool", "--prices", "f"], ["--by", "moon"]]
+)
+def test_options_that_do_not_go_together_are_refused(full: Play, words: list[str]) -> None:
+    assert full("stats", *words).code == 2
+
+
+def test_on_a_terminal_figures_are_aligned_and_lines_fit(
+    full: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert full("import", write(tmp_path, "s1", *LOG)).code == 0
+    monkeypatch.setattr(output, "on_terminal", lambda: True)
+    lines = full("stats", "s1").lines
+    assert lines[0].startswith("s1  ")
+    assert any(line.startswith("input, not cached") and "1,200" in line for line in lines)
+    by = full("stats", "--by", "session").lines
+    assert by[0].split() == ["CALLS", "FAILED", "INPUT", "CACHED", "WRITTEN", "OUTPUT", "TIME", "SESSION"]
+    one = next(line for line in by if line.endswith("  s1"))
+    assert one.split()[:6] == ["2", "1", "≥1,200", "-", "≥5", "≥30"]
+    assert by[-2].split()[-1] == "all"
+    assert by[-1].startswith("≥ at least so much")
+    assert full("stats", "--by", "tool").lines[0].split()[0] == "CALLS"
+    assert all(len(line) <= 100 for line in (*lines, *by))
