@@ -24,6 +24,7 @@ from playhead.projections import inbox_lists, provenance
 from playhead.projections.inbox_draft import Draft
 from playhead.projections.inbox_lists import UNNAMED, Lists, Misfit, Said, Splice, Target
 from playhead.projections.inbox_state import Applied, Claim, InboxState, Inherited, Kind, Message, Turn
+from playhead.projections.message_text import text_of
 
 HANDLES = frozenset(
     {
@@ -81,13 +82,6 @@ def _passed_over(state: InboxState, event: Recorded, data: dict[str, Any]) -> In
 def _number(data: dict[str, Any], key: str) -> int | None:
     value = data.get(key)
     return int(value) if is_safe_integer(value) else None
-
-
-def _text(message: dict[str, Any]) -> str:
-    """The text blocks of a message, joined with LF."""
-    blocks = members.objects(message, "content")
-    texts = (members.text(block, "text") for block in blocks if block.get("type") == "text")
-    return "\n".join(text for text in texts if text is not None)
 
 
 def _turn_ended(state: InboxState, event: Recorded, data: dict[str, Any]) -> InboxState:
@@ -240,7 +234,9 @@ def _stayed(draft: Draft, id: str, message: dict[str, Any], place: int, stood: i
     """A message that the same splice removes and inserts: at another place, or with another content."""
     before = draft.live[id]
     source = provenance.classify(message.get("source"), "user")
-    after = replace(before, place=place, text=_text(message), source=source.label, source_kind=source.kind)
+    after = replace(
+        before, place=place, text=text_of(message)[0], source=source.label, source_kind=source.kind
+    )
     if replace(after, place=before.place) != before:
         draft.link(after, "edited", place=place, turn=draft.turn_number, splice_seq=draft.event.seq)
     if place != stood:
@@ -259,7 +255,7 @@ def _inserted(
         number=draft.count if before is None else before.number,
         source=source.label,
         source_kind=source.kind,
-        text=_text(message),
+        text=text_of(message)[0],
         target=target,
         place=place,
         inserted_seq=event.seq,
