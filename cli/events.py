@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from playhead.cli import damage, output, place, units
+from playhead.cli import damage, moments, output, place, tracing, units
 from playhead.cli.app import DONE, FOUND_A_PROBLEM, command
 from playhead.cli.safe_text import safe
+from playhead.cli.selection import Place, Selection
 from playhead.cli.target import GenerationOption, SessionArgument, opened
-from playhead.eventstore import envelope, json_text
+from playhead.eventstore import json_text
+from playhead.eventstore.codecs.wanted import is_delta
 from playhead.eventstore.errors import UnknownEventType, UsageError
 from playhead.eventstore.findings import damage as damaged
-from playhead.eventstore.log import Session
 from playhead.eventstore.recorded import Recorded, event_object
+from playhead.projections import event_trace, search_text
+from playhead.projections.text_filter import TextFilter, snippet
 
 if TYPE_CHECKING:
     from playhead.eventstore.sql.sql_session import SqlSession
@@ -37,9 +40,21 @@ def events(
     logical: Annotated[
         bool, typer.Option("--logical", help="Events in the current vocabulary, whatever the log's format.")
     ] = False,
+    text: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Only events whose text holds this, whatever its case.")
+    ] = None,
+    surface: Annotated[
+        Place | None, typer.Option(help="Only events that the model sees, saw once, or never saw.")
+    ] = None,
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="Only events of then or later.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only events of then or earlier.")] = None,
+    trace: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="SEQ", help="What became of this event, and what it came from."),
+    ] = None,
     ignorable: Annotated[
         list[str] | None,
-        typer.Option(metavar="TYPE", help="With --logical: this unknown type changes nothing; repeatable."),
+        typer.Option(metavar="TYPE", help="This unknown type changes nothing; repeatable."),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Show nothing of a damaged log.")] = False,
     generation: GenerationOption = None,
@@ -51,11 +66,22 @@ def events(
     """
     if raw and (json or logical):
         raise UsageError("--raw shows stored lines as they are: leave out --json and --logical")
-    if ignorable and not logical:
-        raise UsageError("--ignorable goes with --logical")
+    interpreted = logical or surface is not None or trace is not None
+    if ignorable and not interpreted:
+        raise UsageError("--ignorable goes with --logical, --surface and --trace")
     if to_seq is not None and to_seq < from_seq:
         raise UsageError(f"--to {to_seq} lies before --from {from_seq}")
-    types = frozenset(type) if type else None
+    wanted = Selection(
+        from_seq,
+        to_seq,
+        frozenset(type) if type else None,
+        None if since is None else moments.first_ms(since),
+        None if until is None else moments.last_ms(until),
+        None if text is None else TextFilter(text),
+        surface,
+    )
+    if trace is not None and (raw or logical or not wanted.is_everything):
+        raise UsageError("--trace is about one event: leave out what selects others")
     with opened(session, generation, store) as (_, log):
         if strict:
             log.require_sound()
@@ -63,15 +89,29 @@ def events(
         broken = damage.tell(info.id, info.findings)
         if broken and json:
             output.json_line({"damaged": [damage.as_json(finding) for finding in damaged(info.findings)]})
-        if raw:
-            for line in _lines(log, from_seq, to_seq, types):
+        if interpreted:
+            broken |= _tell_unknown(log, frozenset(ignorable or ()), strict)
+        if trace is not None:
+            _show_trace(log, trace, json)
+        elif raw:
+            for line in wanted.of(log).lines():
                 output.data(line + b"\n")
         elif logical:
-            broken |= _tell_unknown(log, frozenset(ignorable or ()), strict)
-            _show((e for e in log.events(from_seq, to_seq) if types is None or e.type in types), json)
+            _show(wanted.of(log).logical(), json, wanted.text)
         else:
-            _show(log.read(from_seq, to_seq, types=types), json)
+            _show(wanted.of(log).facts(), json, wanted.text)
     return FOUND_A_PROBLEM if broken else DONE
+
+
+def _show_trace(log: SqlSession, seq: int, json: bool) -> None:
+    traced = next(log.events(seq, seq + 1), None)
+    found = event_trace.trace(log.events(deltas=traced is not None and is_delta(traced)), seq)
+    if found is None:
+        raise UsageError(f"session {log.id!r} has no event of seq {seq}")
+    if json:
+        output.json_line(tracing.as_json(found))
+    else:
+        tracing.show(found)
 
 
 def _tell_unknown(log: SqlSession, ignorable: Iterable[str], strict: bool) -> bool:
@@ -97,32 +137,27 @@ def _tell_unknown(log: SqlSession, ignorable: Iterable[str], strict: bool) -> bo
     return unknown
 
 
-def _lines(log: Session, from_seq: int, to_seq: int | None, types: frozenset[str] | None) -> Iterator[bytes]:
-    """The stored lines with a fact in the range; without any filter those that stand for no fact as well."""
-    everything = from_seq == 0 and to_seq is None and types is None
-    for line in log.lines():
-        if not everything:
-            view = envelope.view(line)
-            in_range = view.seq0 + view.n > from_seq and (to_seq is None or view.seq0 < to_seq)
-            if view.n == 0 or not in_range or (types is not None and view.type not in types):
-                continue
-        yield line
-
-
-def _show(facts: Iterable[Recorded], json: bool) -> None:
+def _show(facts: Iterable[Recorded], json: bool, text: TextFilter | None) -> None:
     if json:
         for fact in facts:
             output.data(as_json(fact) + b"\n")
         return
     terminal = output.on_terminal()
-    room = get_terminal_size().columns - _PREFIX if terminal else None
+    room = max(get_terminal_size().columns - _PREFIX, 20) if terminal else None
     for fact in facts:
         time = units.when(fact.time_ms, precise=True)
-        data = safe(fact.raw.decode("utf-8", "replace"), None if room is None else max(room, 20))
-        if terminal:
-            output.line(f"{fact.seq:>8}  {time:<23}  {safe(fact.type):<26}  {data}")
+        if room is None:
+            output.line(f"{fact.seq}\t{time}\t{safe(fact.type)}\t{safe(fact.raw.decode('utf-8', 'replace'))}")
         else:
-            output.line(f"{fact.seq}\t{time}\t{safe(fact.type)}\t{data}")
+            data = fact.raw.decode("utf-8", "replace") if text is None else _around(fact, text, room)
+            output.line(f"{fact.seq:>8}  {time:<23}  {safe(fact.type):<26}  {safe(data, room)}")
+
+
+def _around(fact: Recorded, text: TextFilter, room: int) -> str:
+    """A piece of the text of an event around the first place where it holds what was looked for."""
+    document = search_text.of(fact)
+    hits = text.hits(document)
+    return snippet(document, None if hits is None else hits.first, room)
 
 
 _PREFIX = 8 + 2 + 23 + 2 + 26 + 2

@@ -177,3 +177,133 @@ def test_stored_lines_are_shown_whatever_their_types(play: Play, unknown_log: Pa
     for form in ([], ["--json"], ["--raw"], ["--strict"]):
         assert play("events", unknown_log, *form).code == 0
     assert play("events", unknown_log, "--ignorable", "x/required").code == 2
+
+
+# Searching, placing, tracing
+
+
+def test_events_are_found_by_their_text_whatever_its_case_and_blanks(full: Play) -> None:
+    whole = full("events", "plain-v0").rows
+    found = full("events", "plain-v0", "--text", "PLAN.md").rows
+    assert found
+    assert all("plan.md" in row[3].lower() for row in found)
+    assert not [row for row in found if row[2] == "assistant/chunk"]
+    assert len(found) < len(whole)
+    assert full("events", "plain-v0", "--text", "no such words").rows == []
+    assert full("events", "plain-v0", "--text", "  ").code == 2
+
+
+def test_the_same_events_are_found_in_every_format(full: Play) -> None:
+    def types(name: str) -> list[str]:
+        return [row[2] for row in full("events", name, "--text", "plan.md").rows]
+
+    assert types("plain-v0") == types("packed-v0") == types("packed-v1") == types("compressed-v4")
+
+
+def test_a_person_sees_the_place_of_a_text(full: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("playhead.cli.output.on_terminal", lambda: True)
+    for line in full("events", "plain-v0", "--text", "plan.md").lines:
+        assert "plan.md" in line
+        assert len(line) <= 100
+
+
+def test_every_event_stands_in_one_place(full: Play) -> None:
+    places = {place: seqs(full("events", "plain-v0", "--surface", place).rows) for place in PLACES}
+    assert sorted(seq for found in places.values() for seq in found) == list(range(33))
+    surface = {row[2] for row in full("events", "plain-v0", "--surface", "current").rows}
+    assert surface == {"user/message", "assistant/message", "tool/result"}
+
+
+PLACES = ("current", "shadowed", "log-only")
+
+
+@pytest.fixture
+def replaced(tmp_path: Path) -> Path:
+    """A log in which two messages gave way to a third, and that to a fourth."""
+    message = {
+        "id": "m",
+        "role": "user",
+        "content": [{"type": "text", "text": "x"}],
+        "source": {"kind": "user"},
+    }
+
+    def event(seq: int, op: object, sources: list[int] | None = None) -> dict[str, object]:
+        told = {"type": "user/message", "seq": seq, "time": 1000 * seq, "data": message, "surfaceOp": op}
+        return told if sources is None else told | {"sourceEventSeqs": sources}
+
+    events = [
+        event(0, "append"),
+        event(1, "append"),
+        event(2, {"op": "replace", "start": 0, "end": 1}, [0, 1]),
+        event(3, {"op": "replace", "start": 2, "end": 2}, [2]),
+    ]
+    log = tmp_path / "replaced.jsonl"
+    lines = [example_logs.header("replaced").line(), *(json.dumps(told).encode() for told in events)]
+    log.write_bytes(b"\n".join(lines) + b"\n")
+    return log
+
+
+def test_replaced_events_are_shadowed(play: Play, replaced: Path) -> None:
+    assert seqs(play("events", replaced, "--surface", "shadowed").rows) == [0, 1, 2]
+    assert seqs(play("events", replaced, "--surface", "current").rows) == [3]
+    assert len(play("events", replaced, "--surface", "current", "--raw").lines) == 1
+
+
+def test_a_trace_tells_where_an_event_stands_and_why(play: Play, replaced: Path) -> None:
+    assert play("events", replaced, "--trace", 0, "--json").json == {
+        "seq": 0,
+        "type": "user/message",
+        "time": 0,
+        "surface": "shadowed",
+        "replacedBy": 2,
+        "replacementChain": [2, 3],
+        "replacedEventSeqs": [],
+        "sourceEventSeqs": [],
+        "derivedEventSeqs": [2],
+    }
+    lines = play("events", replaced, "--trace", 2).lines
+    assert lines[1:] == [
+        "placement    shadowed",
+        "replaced by  3",
+        "replaces     0-1",
+        "sources      0-1",
+        "cited by     3",
+    ]
+    assert play("events", replaced, "--trace", 9).code == 2
+
+
+def test_a_token_delta_is_traced_to_the_message_that_it_became(full: Play) -> None:
+    deltas = [int(row[0]) for row in full("events", "packed-v0", "--type", "assistant/chunk").rows]
+    trace = full("events", "packed-v0", "--trace", deltas[3], "--json").json
+    assert trace["surface"] == "log-only"
+    (message,) = trace["derivedEventSeqs"]
+    assert (
+        full("events", "packed-v0", "--from", message, "--to", message + 1).rows[0][2] == "assistant/message"
+    )
+
+
+def test_times_are_inclusive_and_a_day_counts_to_its_end(play: Play, replaced: Path) -> None:
+    def between(*words: str) -> list[int]:
+        return seqs(play("events", replaced, *words).rows)
+
+    assert between("--since", "1970-01-01T00:00:01Z", "--until", "1970-01-01T00:00:02+00:00") == [1, 2]
+    assert between("--since", "1969-12-30", "--until", "1970-01-02") == [0, 1, 2, 3]
+    assert between("--until", "1969-12-30") == []
+    assert between("--since", "1780000000000") == []
+    assert play("events", replaced, "--since", "yesterday").code == 2
+
+
+@pytest.mark.parametrize(
+    "words", [["--type", "x"], ["--raw"], ["--logical"], ["--text", "x"], ["--from", "1"]]
+)
+def test_a_trace_is_about_one_event(full: Play, words: list[str]) -> None:
+    assert full("events", "plain-v0", "--trace", "1", *words).code == 2
+
+
+def test_placing_events_of_a_log_with_unknown_ones_says_that_it_may_be_wrong(
+    play: Play, unknown_log: Path
+) -> None:
+    for words in (["--surface", "log-only"], ["--trace", "0"]):
+        ran = play("events", unknown_log, *words)
+        assert ran.code == 1
+        assert "interpretation incomplete" in ran.err
