@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from playhead.eventstore import chunk_rows, envelope, json_text
@@ -29,6 +29,10 @@ class Wanted:
     ) -> Wanted:
         end = 2**63 if to_seq is None else to_seq
         return cls(session, from_seq, end, None if types is None else frozenset(types), deltas)
+
+    def after(self, seq: int) -> Wanted:
+        """The same, but nothing up to ``seq``."""
+        return replace(self, from_seq=seq + 1)
 
     @cached_property
     def encoded_types(self) -> frozenset[bytes]:

@@ -248,9 +248,13 @@ def facts(
         start = line_of_seq(link, row.id, from_seq)
     positions = Positions(reads, row.id, from_seq)
     for page in pages(paged(reads), row, start):
+        fact = None
         for fact in page.facts(wanted):
             fact.position = positions.of(fact.seq)
             yield fact
+        if fact is not None:
+            # What was read as rows may have been sealed since, into a segment that goes further.
+            wanted = wanted.after(fact.seq)
         if isinstance(page, StoredSegment) and page.n and page.seq0 >= end:
             return
 

@@ -205,6 +205,22 @@ def test_a_reader_that_began_before_a_commit_sees_it_or_not_but_never_half(addre
         require_sound(store)
 
 
+def test_lines_that_are_sealed_while_they_are_read_are_not_read_again(address: str) -> None:
+    with open_store(address) as store:
+        session = store.create(SessionHeader(SessionId("s"), 1))
+        session.append([NewEvent(f"x/{n % 3}", {"n": n}) for n in range(2_500)])
+        readers = [session.read(), store.read_all(), session.read(100, 2_200), session.read(types=["x/1"])]
+        first = [next(reader).seq for reader in readers]
+        store.session("s").seal()
+        rest = [[fact.seq for fact in reader] for reader in readers]
+        assert [[seq, *more] for seq, more in zip(first, rest, strict=True)] == [
+            list(range(2_500)),
+            list(range(2_500)),
+            list(range(100, 2_200)),
+            list(range(1, 2_500, 3)),
+        ]
+
+
 @pytest.mark.parametrize("lock", ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])
 def test_a_store_that_another_process_holds_too_long_exits_3_and_says_why(
     tmp_path: Path, logs: Path, lock: str
