@@ -32,14 +32,14 @@ class Part(_Plain, frozen=True):
 class Stream(_Plain, frozen=True):
     """What a model call streamed.
 
-    Where chunks are events of their own, they are the ``assistant/chunk`` events with ``from_seq <= seq < to_seq``;
-    then ``chars`` and ``first_token_ms`` are None, because only the deltas tell. Otherwise the range is the event that
-    holds the stream. ``started_ms`` is the first chunk that is no delta, ``ended_ms`` the finish. ``chars`` counts
-    text, reasoning and arguments of tool calls.
+    Where chunks are events of their own, they are the ``assistant/chunk`` events with ``from_seq <= seq < to_seq``, or
+    all from ``from_seq`` on where ``to_seq`` is None; then ``chars`` and ``first_token_ms`` are None, because only the
+    deltas tell. Otherwise the range is the event that holds the stream. ``started_ms`` is the first chunk that is no
+    delta, ``ended_ms`` the finish. ``chars`` counts text, reasoning and arguments of tool calls.
     """
 
     from_seq: int
-    to_seq: int
+    to_seq: int | None = None
     started_ms: int | None = None
     ended_ms: int | None = None
     first_token_ms: int | None = None

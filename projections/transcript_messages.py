@@ -73,17 +73,16 @@ def _chunk(state: Transcript, event: Recorded, data: dict[str, Any]) -> Transcri
     chunk = members.inner(data, "chunk")
     held = state.stream
     if held is not None and held.finish is not None:
-        state, held = state.without_stream(), None
+        state, held = state.without_stream(event.seq), None
     if held is None:
-        held = OpenStream(Stream(state.last_seq + 1, event.seq, started_ms=event.time_ms))
-    stream = replace(held.stream, to_seq=event.seq + 1)
-    state = replace(state, stream=replace(held, stream=stream), last_seq=event.seq)
+        held = OpenStream(event.seq, Stream(state.last_seq + 1, started_ms=event.time_ms))
+    state = replace(state, stream=replace(held, seq=event.seq), last_seq=event.seq)
     if chunk.get("type") != "finish":
         return state
     _, finish, failure = finished_by(members.inner(chunk, "reason"))
-    ended = OpenStream(replace(stream, ended_ms=event.time_ms), finish, failure)
-    state = replace(state, stream=ended)
-    return state.without_stream() if finish in FAILED_FINISHES else state
+    stream = replace(held.stream, to_seq=event.seq + 1, ended_ms=event.time_ms)
+    state = replace(state, stream=OpenStream(event.seq, stream, finish, failure))
+    return state.without_stream(None) if finish in FAILED_FINISHES else state
 
 
 def _answer(state: Transcript, event: Recorded, data: dict[str, Any]) -> Transcript:
@@ -101,7 +100,7 @@ def _answer(state: Transcript, event: Recorded, data: dict[str, Any]) -> Transcr
         parts=message_text.parts_of(message),
         interrupted=data.get("interrupted") is True,
         finish=None if held is None else held.finish,
-        stream=None if held is None else held.stream,
+        stream=None if held is None else held.until(event.seq),
     )
     calls = [
         ToolCall(event.seq, event.time_ms, state.calls + number, id, name, arguments)
@@ -111,7 +110,7 @@ def _answer(state: Transcript, event: Recorded, data: dict[str, Any]) -> Transcr
 
 
 def _attempt(state: Transcript, event: Recorded, data: dict[str, Any]) -> Transcript:
-    return replace(state.without_stream(), stream=_embedded(event, data)).without_stream()
+    return replace(state.without_stream(event.seq), stream=_embedded(event, data)).without_stream(None)
 
 
 def _embedded(event: Recorded, data: dict[str, Any]) -> OpenStream:
@@ -123,12 +122,12 @@ def _embedded(event: Recorded, data: dict[str, Any]) -> OpenStream:
         texts = entry.get("args" if entry.get("type") == "tool-call-chunks" else "texts")
         chars += sum(len(text) for text in texts if isinstance(text, str)) if isinstance(texts, list) else 0
     stream = Stream(event.seq, event.seq + 1, told.started_ms, told.finished_ms, told.first_token_ms, chars)
-    return OpenStream(stream, finish, failure)
+    return OpenStream(event.seq, stream, finish, failure)
 
 
 def _retry(state: Transcript, event: Recorded, data: dict[str, Any]) -> Transcript:
     failure, retry = failure_of(members.inner(data, "failure")), retry_of(data, event.seq)
-    state = state.without_stream()
+    state = state.without_stream(event.seq)
     changed = state.change(
         FailedAttempt,
         lambda item: item.retry is None,

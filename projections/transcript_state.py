@@ -29,11 +29,19 @@ T = TypeVar("T", bound=AnyItem)
 
 
 class OpenStream(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Chunks that no answer was made of yet. ``finish`` is None before the ``finish`` chunk."""
+    """Chunks that no answer was made of yet; the last one that is no delta stands at ``seq``.
 
+    ``finish`` is None before the ``finish`` chunk.
+    """
+
+    seq: int
     stream: Stream
     finish: str | None = None
     failure: CallFailure | None = None
+
+    def until(self, seq: int | None) -> Stream:
+        """The stream, which goes no further than the event before ``seq``; None where the log ends."""
+        return self.stream if self.stream.to_seq is not None else replace(self.stream, to_seq=seq)
 
 
 class Transcript(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -107,17 +115,20 @@ class Transcript(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
                 return replace(self, between=(*self.between[:at], change(item), *self.between[at + 1 :]))
         return None
 
-    def without_stream(self) -> Transcript:
-        """The state in which the open stream, if any, is an attempt that gave no answer."""
+    def without_stream(self, seq: int | None) -> Transcript:
+        """The state in which the open stream, if any, is an attempt that gave no answer.
+
+        The event at ``seq`` stands behind it; None where the log ends.
+        """
         held = self.stream
         if held is None:
             return self
         attempt = FailedAttempt(
-            seq=held.stream.to_seq - 1,
+            seq=held.seq,
             time_ms=held.stream.ended_ms or held.stream.started_ms or 0,
             finish=held.finish,
             failure=held.failure,
-            stream=held.stream,
+            stream=held.until(seq),
         )
         return replace(self, stream=None).add(attempt)
 
@@ -127,24 +138,24 @@ class Transcript(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
             return self
         return replace(self, compaction=None).add(replace(self.compaction, outcome="unfinished"))
 
-    def without_step(self, event: Recorded | None) -> Transcript:
-        """The state without an open step; ``event`` closed it, None if nothing did."""
-        state = self.without_stream()
+    def without_step(self, event: Recorded | None, *, closed: bool = True) -> Transcript:
+        """The state without an open step. ``event`` ends it, None where the log does; it may not be ``closed``."""
+        state = self.without_stream(None if event is None else event.seq)
         step, turn = state.step, state.turn
         if step is None or turn is None:
             return state
-        if event is not None:
+        if event is not None and closed:
             took = state.took(step.seq, step.time_ms, event)
             step = replace(step, ended_ms=event.time_ms, duration_ms=took)
         return replace(state, step=None, turn=replace(turn, items=(*turn.items, step)))
 
     def without_turn(self, event: Recorded | None, ending: Ending | None) -> Transcript:
-        """The state without an open turn; ``event`` closed it with ``ending``, None if nothing did."""
-        state = self.without_step(None).without_compaction()
+        """The state without an open turn. ``event`` ends it, None where the log does; ``ending`` is how, if told."""
+        state = self.without_step(event, closed=False).without_compaction()
         turn = state.turn
         if turn is None:
             return state
-        if event is not None:
+        if event is not None and ending is not None:
             took = state.took(turn.seq, turn.time_ms, event)
             turn = replace(turn, ended_seq=event.seq, ended_ms=event.time_ms, duration_ms=took, ending=ending)
         return replace(state, turn=None, claimed=(), done=(*state.done, turn))

@@ -15,6 +15,8 @@ from playhead.projections import message_text
 from playhead.projections.transcript_items import ToolCall
 from playhead.projections.transcript_state import Handler, Transcript, as_json
 
+_STAND_INS = ("TOOL_NOT_STARTED", "TOOL_OUTCOME_UNKNOWN")
+
 
 def _call(state: Transcript, event: Recorded, data: dict[str, Any]) -> Transcript:
     sub = event.type != "tool/call"
@@ -60,7 +62,8 @@ def _result(state: Transcript, event: Recorded, data: dict[str, Any]) -> Transcr
 
     def ended(call: ToolCall) -> ToolCall:
         took = None
-        if call.started_seq is not None and call.started_ms is not None:
+        stand_in = members.text(error, "code") in _STAND_INS  # its time is that of the last event before a crash
+        if call.started_seq is not None and call.started_ms is not None and not stand_in:
             took = state.took(call.started_seq, call.started_ms, event)
         return replace(
             call,

@@ -19,7 +19,7 @@ from playhead.projections.transcript_state import Handler, Transcript
 def _turn_start(state: Transcript, event: Recorded, data: dict[str, Any]) -> Transcript:
     if state.turn is not None:
         what = f"turn {state.turn.number} was not closed when the next one began"
-        state = state.without_turn(None, None).breach("turn-not-closed", event.seq, what)
+        state = state.without_turn(event, None).breach("turn-not-closed", event.seq, what)
     state = state.without_between()
     return replace(state, turn=Turn(event.seq, event.time_ms, number=whole(data, "turn")))
 
@@ -49,7 +49,7 @@ def _step_start(state: Transcript, event: Recorded, data: dict[str, Any]) -> Tra
         state = state.breach("step-without-turn", event.seq, "a step begins outside of a turn")
     if state.step is not None:
         what = f"step {state.step.number} was not closed when the next one began"
-        state = state.without_step(None).breach("step-not-closed", event.seq, what)
+        state = state.without_step(event, closed=False).breach("step-not-closed", event.seq, what)
     return replace(state, step=Step(event.seq, event.time_ms, number=whole(data, "step")))
 
 
