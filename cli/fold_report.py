@@ -1,0 +1,47 @@
+"""What every command that folds a session says before it shows anything: damage, gaps in meaning, broken rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from playhead.cli import damage, output
+from playhead.cli.safe_text import safe
+from playhead.eventstore.errors import CorruptLog
+from playhead.eventstore.findings import damage as damaged
+
+if TYPE_CHECKING:
+    from playhead.eventstore.log import SessionInfo
+    from playhead.projections.folding import Folded
+    from playhead.projections.projection import Breach
+
+
+def tell(info: SessionInfo, folded: Folded[Any], breaches: Sequence[Breach]) -> bool:
+    """Say on stderr what is wrong with the log or with what was made of it; whether anything is."""
+    subject = safe(info.id)
+    problem = damage.tell(info.id, info.findings)
+    for type, seq in folded.unknown:
+        where = safe(f"unknown event type {type}, first at seq {seq}")
+        output.note(f"{subject}: interpretation incomplete: {where}")
+    for breach in breaches[: damage.SHOWN]:
+        output.note(f"{subject}: seq {breach.seq}: {safe(breach.message)} ({breach.kind})")
+    if len(breaches) > damage.SHOWN:
+        output.note(f"{subject}: {len(breaches) - damage.SHOWN:,} more of the kind; --json lists all")
+    return problem or not folded.complete or bool(breaches)
+
+
+def require_none(info: SessionInfo, breaches: Sequence[Breach]) -> None:
+    """Raise ``CorruptLog`` for the first breach."""
+    if breaches:
+        first = breaches[0]
+        raise CorruptLog(info.id, f"seq {first.seq}: {first.message}", seq=first.seq, kind=first.kind)
+
+
+def about(info: SessionInfo, folded: Folded[Any]) -> dict[str, Any]:
+    """The members with which the JSON of such a command begins."""
+    return {
+        "session": info.id,
+        "generation": info.generation,
+        "damaged": [damage.as_json(finding) for finding in damaged(info.findings)],
+        "unknown": [{"type": type, "seq": seq} for type, seq in folded.unknown],
+    }
