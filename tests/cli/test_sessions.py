@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import example_logs
@@ -13,9 +14,9 @@ def ids(play: Play, *words: str) -> list[str]:
 
 def test_a_row_tells_id_generation_format_times_counts_state_and_folder(full: Play) -> None:
     rows = {row[0]: row[1:] for row in full("sessions").rows}
-    generation, dialect, _created, _latest, events, lines, state, cwd = rows["packed-v0"]
+    generation, dialect, _created, _latest, events, lines, state, cwd, title = rows["packed-v0"]
     assert (generation, dialect, events, lines, state) == ("1", "dsh-v0", "33", "25", "ok")
-    assert cwd == example_logs.CWD
+    assert (cwd, title) == (example_logs.CWD, "What is in this folder?")
     assert rows["torn-v0"][6] == "damaged"
 
 
@@ -74,3 +75,63 @@ def test_a_missing_store_exits_3_and_names_the_command_that_makes_one(play: Play
 def test_latest_is_the_order_of_the_last_events(full: Play) -> None:
     assert ids(full, "--sort", "latest")[-1] == "torn-v0"
     assert ids(full, "--sort", "latest", "--limit", "1") == ["compressed-v2"]
+
+
+def test_every_format_of_a_log_has_its_title(full: Play) -> None:
+    titles = {row[0]: row[-1] for row in full("sessions").rows}
+    assert set(titles.values()) == {"What is in this folder?"}
+    assert {session["title"] for session in full("sessions", "--json").json_lines} == {
+        "What is in this folder?"
+    }
+
+
+def test_a_person_sees_what_there_is_room_for(full: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("playhead.cli.output.on_terminal", lambda: True)
+    lines = full("sessions", "--prefix", "packed").lines
+    assert lines[0].split() == ["SESSION", "CREATED", "EVENTS", "TITLE"]
+    assert all(len(line) <= 100 for line in lines)
+    assert "STATE" in full("sessions").lines[0]
+
+
+def test_sessions_are_found_by_a_text_with_the_event_that_holds_it_best(full: Play) -> None:
+    rows = full("sessions", "--text", "PLAN.MD").rows
+    assert {row[0] for row in rows} >= {"plain-v0", "packed-v1", "compressed-v4", "database-17"}
+    id, _generation, seq, type, events, title, snippet = next(row for row in rows if row[0] == "plain-v0")
+    assert title == "What is in this folder?"
+    assert "plan.md" in snippet
+    matching = full("events", id, "--text", "plan.md").rows
+    assert int(events) == len(matching)
+    assert (seq, type) in [(row[0], row[2]) for row in matching]
+
+
+def test_the_best_match_comes_first_unless_another_order_is_asked_for(play: Play, tmp_path: Path) -> None:
+    def log(name: str, text: str) -> None:
+        data = {
+            "id": "m",
+            "role": "user",
+            "content": [{"type": "text", "text": text}],
+            "source": {"kind": "user"},
+        }
+        line = json.dumps({"type": "user/message", "seq": 0, "time": 5, "data": data, "surfaceOp": "append"})
+        (tmp_path / f"{name}.jsonl").write_bytes(example_logs.header(name).line() + f"\n{line}\n".encode())
+
+    log("a", "x is far and wide and long")
+    log("b", "x and X")
+    log("c", "x is here")
+    log("d", "nothing")
+    for name in "abcd":
+        play("import", tmp_path / f"{name}.jsonl")
+    assert ids(play, "--text", "x") == ["b", "c", "a"]
+    assert ids(play, "--text", "x", "--sort", "id") == ["a", "b", "c"]
+    assert ids(play, "--text", "x", "--limit", "1") == ["b"]
+    (found,) = play("sessions", "--text", "x and", "--json").json_lines
+    assert found["match"] == {
+        "seq": 0,
+        "type": "user/message",
+        "time": 5,
+        "times": 1,
+        "events": 1,
+        "snippet": "x and X",
+    }
+    assert play("sessions", "--text", "y").code == 0
+    assert play("sessions", "--text", " ").code == 2
