@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from playhead.cli import damage, model_view, output, place, transcript_markdown, units
+from playhead.cli import fold_report, model_view, output, place, transcript_markdown, units
 from playhead.cli.app import DONE, FOUND_A_PROBLEM, command
 from playhead.cli.colour import paint
 from playhead.cli.paragraphs import clipped
-from playhead.cli.safe_text import safe
 from playhead.cli.streamed_text import streamed_blocks
 from playhead.cli.target import GenerationOption, SessionArgument, opened
 from playhead.cli.transcript_text import Remark, TranscriptText
-from playhead.eventstore.errors import CorruptLog, UsageError
+from playhead.eventstore.errors import UsageError
 from playhead.eventstore.findings import damage as damaged
 from playhead.projections.projection import Breach
-from playhead.projections.transcript_items import Mark, Section, Turn, items_of
+from playhead.projections.transcript_items import FailedAttempt, Mark, Section, Turn, items_of
 
 if TYPE_CHECKING:
     from playhead.eventstore.log import SessionInfo
-    from playhead.projections.folding import Foldable
+    from playhead.projections.folding import Foldable, Folded
+    from playhead.projections.surface import Surface
     from playhead.projections.transcript_state import Transcript
 
 _WIDEST = 120
@@ -99,114 +99,98 @@ def show(
             raise UsageError(f"--at {at}: the session has {units.count(info.next_seq, 'seq')}, from 0")
         if strict:
             log.require_sound()
-        shown: Foldable = log
+        seen: Foldable = log
         if repaired:
-            shown, at = Repaired(log, None if at is None else at + 1), None
-        about = _About(info, strict)
+            seen, at = Repaired(log, None if at is None else at + 1), None
         if view is View.model:
-            seen = fold(shown, surface, at=at, strict=strict, ignorable=ignorable or ())
-            about.tell(seen.unknown, seen.state.breaches)
-            sent = messages(shown, seen.state)
-            if form is Format.json:
-                output.json_line(about.as_json("model") | model_view.as_json(seen.state, sent))
-            else:
-                _write(model_view.lines(sent, markdown=form is Format.markdown, full=full, width=_width()))
-            return about.code
-        folded = fold(shown, transcript, at=at, strict=strict, ignorable=ignorable or ())
-        about.tell(folded.unknown, folded.state.breaches)
-        sections = _chosen(folded.state.sections(), wanted)
-        match form:
-            case Format.json:
-                document = transcript.view(folded.state)
-                if wanted:
-                    seqs = {section.seq for section in sections}
-                    document["sections"] = [
-                        section for section in document["sections"] if section["seq"] in seqs
-                    ]
-                output.json_line(about.as_json("transcript") | document)
-            case Format.markdown:
-                _write(_title(info, folded.state, markdown=True))
-                _write(
-                    transcript_markdown.lines(
-                        sections,
-                        full=full,
-                        streamed=lambda attempt: streamed_blocks(shown, attempt.stream),
-                        inherited_to=folded.state.inherited.to_seq,
-                        remarks=tuple(remark.text for remark in about.remarks),
-                        retitled=_retitled(sections),
-                    )
-                )
-            case Format.text:
-                if not wanted:
-                    _write(_title(info, folded.state, markdown=False))
-                text = TranscriptText(
-                    _width(),
-                    full,
-                    lambda attempt: streamed_blocks(shown, attempt.stream),
-                    folded.state.inherited.to_seq,
-                    () if wanted else tuple(about.remarks),
-                    _retitled(sections),
-                )
-                _write(text.lines(sections))
-    return about.code
+            folded = fold(seen, surface, at=at, strict=strict, ignorable=ignorable or ())
+            problem = _report(info, folded, folded.state.breaches, strict)
+            _show_model(info, folded, messages(seen, folded.state), form, full)
+        else:
+            told = fold(seen, transcript, at=at, strict=strict, ignorable=ignorable or ())
+            problem = _report(info, told, told.state.breaches, strict)
+            _show_transcript(info, told, seen, wanted, form, full)
+    return FOUND_A_PROBLEM if problem else DONE
 
 
-class _About:
-    """What is wrong with the log that is shown; ``remarks`` say it again where it is."""
+def _report(info: SessionInfo, folded: Folded[Any], breaches: tuple[Breach, ...], strict: bool) -> bool:
+    """Say what is wrong; whether anything is. Raises ``CorruptLog`` for a breach where only sound logs are shown."""
+    if strict:
+        fold_report.require_none(info, breaches)
+    return fold_report.tell(info, folded, breaches)
 
-    def __init__(self, info: SessionInfo, strict: bool) -> None:
-        self.info = info
-        self.strict = strict
-        self.unknown: tuple[tuple[str, int], ...] = ()
-        self.breaches: tuple[Breach, ...] = ()
-        self.findings = damaged(info.findings)
-        self.remarks: list[Remark] = []
 
-    def tell(self, unknown: tuple[tuple[str, int], ...], breaches: tuple[Breach, ...]) -> None:
-        """Say on stderr what is wrong. Raises ``CorruptLog`` for a breach, when only sound logs are shown."""
-        self.unknown, self.breaches = unknown, breaches
-        subject = safe(self.info.id)
-        if self.strict and breaches:
-            first = breaches[0]
-            raise CorruptLog(
-                self.info.id, f"seq {first.seq}: {first.message}", seq=first.seq, kind=first.kind
-            )
-        damage.tell(self.info.id, self.info.findings)
-        for type, seq in unknown:
-            where = f"unknown event type {type}, first at seq {seq}"
-            output.note(f"{subject}: interpretation incomplete: {safe(where)}")
-        for breach in breaches[: damage.SHOWN]:
-            output.note(f"{subject}: seq {breach.seq}: {safe(breach.message)} ({breach.kind})")
-        if len(breaches) > damage.SHOWN:
-            output.note(f"{subject}: {len(breaches) - damage.SHOWN:,} more of the kind; --json lists all")
-        remarks = [Remark(finding.seq, f"damaged here: {finding.message}") for finding in self.findings]
-        remarks += [Remark(seq, f"not understood: event of unknown type {type}") for type, seq in unknown]
-        remarks += [Remark(breach.seq, f"out of order: {breach.message}") for breach in breaches]
-        self.remarks = sorted(remarks, key=lambda remark: (remark.seq is None, remark.seq or 0))
+def _show_model(
+    info: SessionInfo, folded: Folded[Surface], sent: model_view.Sent, form: Format, full: bool
+) -> None:
+    if form is Format.json:
+        members = model_view.as_json(folded.state, sent)
+        output.json_line(_about(info, folded, folded.state.breaches, View.model) | members)
+        return
+    _write(model_view.lines(sent, markdown=form is Format.markdown, full=full, width=_width()))
 
-    @property
-    def code(self) -> int:
-        """The exit code."""
-        return FOUND_A_PROBLEM if self.findings or self.unknown or self.breaches else DONE
 
-    def as_json(self, view: str) -> dict[str, Any]:
-        """What every document begins with."""
-        header = self.info.header
-        return {
-            "session": self.info.id,
-            "generation": self.info.generation,
-            "dialect": self.info.dialect,
-            "view": view,
-            "cwd": header.cwd,
-            "parent": header.parent,
-            "createdMs": header.created_ms,
-            "damaged": [damage.as_json(finding) for finding in self.findings],
-            "unknown": [{"type": type, "seq": seq} for type, seq in self.unknown],
-            "breaches": [
-                {"kind": breach.kind, "seq": breach.seq, "message": breach.message}
-                for breach in self.breaches
-            ],
-        }
+def _show_transcript(
+    info: SessionInfo,
+    folded: Folded[Transcript],
+    seen: Foldable,
+    wanted: list[range],
+    form: Format,
+    full: bool,
+) -> None:
+    from playhead.projections.transcript import document
+
+    state = folded.state
+    sections = _chosen(state.sections(), wanted)
+    if form is Format.json:
+        members = document(state, sections)
+        output.json_line(_about(info, folded, state.breaches, View.transcript) | members)
+        return
+
+    def streamed(attempt: FailedAttempt) -> list[str]:
+        return streamed_blocks(seen, attempt.stream)
+
+    remarks = () if wanted else _remarks(info, folded)
+    if not wanted:
+        _write(_title(info, state, markdown=form is Format.markdown))
+    if form is Format.markdown:
+        lines = transcript_markdown.lines(
+            sections,
+            full=full,
+            streamed=streamed,
+            inherited_to=state.inherited.to_seq,
+            remarks=tuple(remark.text for remark in remarks),
+            retitled=_retitled(sections),
+        )
+    else:
+        text = TranscriptText(_width(), full, streamed, state.inherited.to_seq, remarks, _retitled(sections))
+        lines = text.lines(sections)
+    _write(lines)
+
+
+def _about(
+    info: SessionInfo, folded: Folded[Any], breaches: tuple[Breach, ...], view: View
+) -> dict[str, Any]:
+    """What every document begins with."""
+    header = info.header
+    return fold_report.about(info, folded) | {
+        "breaches": [
+            {"kind": breach.kind, "seq": breach.seq, "message": breach.message} for breach in breaches
+        ],
+        "dialect": info.dialect,
+        "view": view.value,
+        "cwd": header.cwd,
+        "parent": header.parent,
+        "createdMs": header.created_ms,
+    }
+
+
+def _remarks(info: SessionInfo, folded: Folded[Transcript]) -> tuple[Remark, ...]:
+    """What is wrong with the log, once more: to be said where it is."""
+    remarks = [Remark(finding.seq, f"damaged here: {finding.message}") for finding in damaged(info.findings)]
+    remarks += [Remark(seq, f"not understood: event of unknown type {type}") for type, seq in folded.unknown]
+    remarks += [Remark(breach.seq, f"out of order: {breach.message}") for breach in folded.state.breaches]
+    return tuple(sorted(remarks, key=lambda remark: (remark.seq is None, remark.seq or 0)))
 
 
 def _ranges(words: Iterable[str]) -> list[range]:

@@ -119,9 +119,9 @@ class TranscriptText:
 
     def _end(self, turn: Turn) -> Iterator[str]:
         ending = turn.ending
-        if not turn.items:
+        if not turn.steps:
             yield ""
-            yield from self._block("nothing was done in this turn", "dim")
+            yield from self._block("no step was entered in this turn", "dim")
         if ending is None:
             yield ""
             yield from self._block("the turn has no end: it is still running, or was cut off", "yellow")

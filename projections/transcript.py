@@ -11,6 +11,7 @@ Breaches: ``turn-not-closed``, ``turn-not-open``, ``step-not-closed``, ``step-no
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -27,6 +28,7 @@ from playhead.projections import (
 )
 from playhead.projections.inherited import Inherited
 from playhead.projections.projection import Projection
+from playhead.projections.transcript_items import Section
 from playhead.projections.transcript_state import Handler, Transcript
 from playhead.projections.transcript_tables import TABLES, rows
 
@@ -50,14 +52,19 @@ def _initial(header: SessionHeader) -> Transcript:
     return Transcript(Inherited.of(header))
 
 
-def view(state: Transcript) -> dict[str, Any]:
-    """The transcript as a JSON value; what is unknown, empty or false is left out."""
+def document(state: Transcript, sections: Iterable[Section]) -> dict[str, Any]:
+    """Some sections of the transcript as a JSON value; what is unknown, empty or false is left out of them."""
     return {
         "title": state.title,
         "inheritedTo": state.inherited.to_seq,
-        "sections": [_known(msgspec.to_builtins(section)) for section in state.sections()],
-        "breaches": [msgspec.to_builtins(breach) for breach in state.breaches],
+        "sections": [_known(msgspec.to_builtins(section)) for section in sections],
     }
+
+
+def view(state: Transcript) -> dict[str, Any]:
+    """The whole transcript as a JSON value, see ``document``, and which rules the log breaks."""
+    breaches = [msgspec.to_builtins(breach) for breach in state.breaches]
+    return document(state, state.sections()) | {"breaches": breaches}
 
 
 def _known(value: Any) -> Any:
