@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from playhead.projections.materialised import Materialised, ProjectedStore, Status
 
 _SHOWN = 20
-"""So many sessions of one projection are told one by one."""
+"""So many problems are told one by one."""
 
 
 @command("project")
@@ -49,8 +50,7 @@ def project(
             if not status and not _run(each, rebuild):
                 code = FOUND_A_PROBLEM
         found = [each.status() for each in chosen]
-    for one in found:
-        _tell_troubles(one)
+    _tell_troubles(found)
     if json:
         for one in found:
             output.json_line(_as_json(one))
@@ -89,12 +89,16 @@ def _run(each: Materialised[Any], rebuild: bool) -> bool:
     return True
 
 
-def _tell_troubles(status: Status) -> None:
-    for trouble in status.troubles[:_SHOWN]:
-        output.note(f"{status.name}: {_sentence(trouble)}")
-    if len(status.troubles) > _SHOWN:
-        left = len(status.troubles) - _SHOWN
-        output.note(f"{status.name}: {units.count(left, 'more session')}; --json lists all")
+def _tell_troubles(found: list[Status]) -> None:
+    """Say on stderr what is not whole, once for all projections that stumbled over the same."""
+    names: dict[str, list[str]] = {}
+    for status in found:
+        for trouble in status.troubles:
+            names.setdefault(_sentence(trouble), []).append(status.name)
+    for sentence, of in islice(names.items(), _SHOWN):
+        output.note(f"{sentence} ({of[0] if len(of) == 1 else f'{len(of)} projections'})")
+    if len(names) > _SHOWN:
+        output.note(f"{units.count(len(names) - _SHOWN, 'more problem')}; --json lists all")
 
 
 def _sentence(trouble: Trouble) -> str:

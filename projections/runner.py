@@ -62,7 +62,8 @@ class Folding(Generic[S]):
     """A session folded some way on. ``kept`` is the checkpoint it began from, ``seen`` the seq stored with that.
 
     ``folded`` is None for a session that could not be folded, ``problem`` says why. ``from_seq`` is where the
-    events of ``emitted`` begin. ``whole`` is False when more of the session follows.
+    events of ``emitted`` begin. ``changed`` is False when state and rows are those of ``kept``. ``whole`` is False
+    when more of the session follows.
     """
 
     session_id: int
@@ -72,6 +73,7 @@ class Folding(Generic[S]):
     state: bytes = b""
     emitted: tuple[Row, ...] = ()
     problem: str | None = None
+    changed: bool = True
     whole: bool = True
 
     @property
@@ -264,13 +266,18 @@ class Runner(Generic[S]):
             folded = resumed(projection, session.header, kept, end_seq)
             events = session.events(folded.next_seq, end_seq, deltas=projection.deltas)
             for part, last in self._parts(events):
-                from_seq = folded.next_seq
+                before, from_seq = folded, folded.next_seq
                 emitted: list[Row] = []
                 folded = advance(projection, folded, part, emitted=emitted)
                 if last:
                     folded = replace(folded, next_seq=end_seq)
-                state = projection.dump(folded.state)
-                yield Folding(session_id, kept, from_seq, folded, state, tuple(emitted), whole=last)
+                state = None if emitted else unchanged(kept, before, folded)
+                changed = state is None
+                if state is None:
+                    state = projection.dump(folded.state)
+                yield Folding(
+                    session_id, kept, from_seq, folded, state, tuple(emitted), changed=changed, whole=last
+                )
                 kept = Checkpoint(folded.next_seq, state, folded.unknown)
         except (StoreUnavailable, MemoryError):
             raise
@@ -309,6 +316,11 @@ class Runner(Generic[S]):
         if stored is not None and stored != seen and (folding.folded is None or stored >= kept.next_seq):
             return
         of, generations = read_models.subject(link, folding.session_id)
+        if len(generations) > 1:
+            read_models.mark_plain(link, build, self._tables, generations)
+        if not folding.changed and stored == seen:
+            builds.set_next_seq(link, build.id, folding.session_id, kept.next_seq)
+            return
         was_incomplete = folding.kept is not None and folding.kept.incomplete
         if folding.folded is not None:
             rows = chain(folding.emitted, self._projection.rows(folding.folded.state))
@@ -331,8 +343,14 @@ class Runner(Generic[S]):
             tables = self._tables if kept.problem is not None else self._appended
             read_models.mark_incomplete(link, build, tables, folding.session_id, kept.incomplete)
         builds.put(link, build.id, folding.session_id, kept)
-        if len(generations) > 1:
-            read_models.mark_plain(link, build, self._tables, generations)
+
+
+def unchanged(kept: Checkpoint | None, before: Folded[S], after: Folded[S]) -> bytes | None:
+    """The state in ``kept``, when the events between ``before``, which began there, and ``after`` changed nothing."""
+    if kept is None or kept.problem is not None or not 0 < kept.next_seq == before.next_seq:
+        return None
+    same = after.state is before.state and after.unknown == before.unknown
+    return kept.state if same else None
 
 
 def reason(error: Exception) -> str:

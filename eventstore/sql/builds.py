@@ -174,6 +174,14 @@ def put(link: Link, build_id: int, session_id: int, kept: Checkpoint) -> None:
     )
 
 
+def set_next_seq(link: Link, build_id: int, session_id: int, next_seq: int) -> None:
+    """Say that the session is folded up to ``next_seq``, and that nothing else came of it."""
+    link.run(
+        "UPDATE projection_state SET next_seq = ? WHERE build_id = ? AND session_id = ?",
+        (next_seq, build_id, session_id),
+    )
+
+
 def _unpacked(state: bytes | None) -> bytes | None:
     if state is None:
         return None

@@ -60,10 +60,14 @@ def test_events_that_nobody_knows_are_told_and_exit_1(full: Play, store_file: Pa
         store.create(SessionHeader(SessionId("odd"), 1)).append([NewEvent("nobody/knows", {})])
     ran = full("project", "inbox", "--json")
     assert ran.code == 1
-    assert ran.err == "playhead: inbox: session odd: interpretation incomplete: nobody/knows, seq 0\n"
+    assert ran.err == "playhead: session odd: interpretation incomplete: nobody/knows, seq 0 (inbox)\n"
     problem = {"session": "odd", "generation": 1, "unknown": [{"type": "nobody/knows", "seq": 0}]}
     assert ran.json["problems"] == [problem]
     assert full("project", "inbox", "--status").code == 1
+    ran = full("project", "inbox", "usage")
+    assert ran.err.startswith(
+        "playhead: session odd: interpretation incomplete: nobody/knows, seq 0 (2 projections)\n"
+    )
 
 
 def test_a_session_that_cannot_be_read_is_named_and_exits_1(full: Play, store_file: Path) -> None:
@@ -81,8 +85,8 @@ def test_a_session_that_cannot_be_read_is_named_and_exits_1(full: Play, store_fi
     ran = full("project", "inbox")
     assert ran.code == 1
     lines = ran.err.splitlines()
-    assert lines[0].startswith("playhead: inbox: session bad00 could not be folded: CorruptLog: ")
-    assert lines[20] == "playhead: inbox: 2 more sessions; --json lists all"
+    assert lines[0].startswith("playhead: session bad00 could not be folded: CorruptLog: ")
+    assert lines[20] == "playhead: 2 more problems; --json lists all"
     assert len(full("project", "inbox", "--status", "--json").json["problems"]) == 22
 
 

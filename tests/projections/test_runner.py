@@ -23,7 +23,7 @@ from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import SessionId
 from playhead.eventstore.log import NewEvent
 from playhead.eventstore.recorded import Recorded
-from playhead.eventstore.sql import SqlStore, builds
+from playhead.eventstore.sql import SqlStore, builds, read_models
 from playhead.projections import runner
 from playhead.projections.folding import fold
 from playhead.projections.materialised import Materialised, ProjectedStore
@@ -135,6 +135,22 @@ def test_a_second_catch_up_writes_nothing(store: ProjectedStore, monkeypatch: py
     session(store, "b", "x")
     with pytest.raises(AssertionError):
         materialised.catch_up()
+
+
+def test_facts_that_change_nothing_move_the_checkpoint_and_leave_the_rows(
+    store: ProjectedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = session(store, "a", "x")
+    Materialised(store, tally()).catch_up()
+    made.append([NewEvent("turn/start", {"turn": 1}), NewEvent("nobody/cares", {}, ignorable=True)])
+    with monkeypatch.context() as patch:
+        patch.setattr(read_models, "write", lambda *_, **__: pytest.fail("rows were written"))
+        Materialised(store, tally()).catch_up()
+    current(store, tally())
+    made.append([NewEvent("nobody/knows", {})])
+    Materialised(store, tally()).catch_up()
+    assert rows(store, "read_tally", "text", "incomplete") == [("x", True)]
+    current(store, tally())
 
 
 def test_the_position_says_what_is_in_the_tables_when_a_run_stops_halfway(
