@@ -18,6 +18,11 @@ from playhead.eventstore.source import FileShape, Frame
 
 MAGIC = b"\x28\xb5\x2f\xfd"
 _SMALL_BLOCKS = 8
+_SEARCH_TIMES = 4
+"""Looking for whole frames behind trouble ends when so many times the file has been walked: a file can be made of
+beginnings that all seem to go on to its end."""
+_LOOK_BYTES = 4096
+"""What looking at one place costs at least, in bytes walked."""
 
 
 class FrameReader:
@@ -46,6 +51,7 @@ class FrameReader:
         self._recipes = recipes
         self._keep_all = keep_all
         self._advance = advance
+        self._search_bytes = _SEARCH_TIMES * (size + PIECE_BYTES)
         self.salvaged = 0
 
     def pieces(self) -> Iterator[bytes]:
@@ -131,8 +137,11 @@ class FrameReader:
     def _next_frame(self, start: int, end: int) -> int | None:
         """Where, in ``start <= byte < end``, the next whole frame with the right checksum begins."""
         for at in self._magics(start, end):
+            if self._search_bytes <= 0:
+                return None
             view = window(self._file, at, self._size)
             span = next(iter(zstd_frames.FrameWalk(view)), None)
+            self._search_bytes -= max(view.tell(), _LOOK_BYTES)
             if span is None or not span.checksum:
                 continue
             try:

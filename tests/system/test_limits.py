@@ -182,6 +182,19 @@ def test_a_million_lines_of_garbage(tmp_path: Path, line: bytes) -> None:
         assert message == f"{MILLION - 1000} more findings of this log are not listed"
 
 
+@pytest.mark.parametrize(
+    "begin", [b"", bytes([0x04, 7 << 3]) + (6 << 3).to_bytes(3, "little")], ids=["bare", "with a block"]
+)
+def test_a_file_of_beginnings_of_frames(tmp_path: Path, begin: bytes) -> None:
+    store, file, out = tmp_path / "store.sqlite", tmp_path / "frames.jsonl.zstd", tmp_path / "out"
+    magic = zstd_frames.write_frame(b"")[:4]
+    file.write_bytes(zstd_frames.write_frame(header_line("frames")) + (magic + begin) * 200_000)
+    ran = within_limit("import", file, store=store)
+    assert (ran.code, "damaged: the" in ran.err) == (1, True)
+    assert within_limit("export", "frames", "-o", out, store=store).code == 0
+    assert out.read_bytes() == file.read_bytes()
+
+
 def test_many_missing_numbers(tmp_path: Path) -> None:
     store, file = tmp_path / "store.sqlite", tmp_path / "gaps.jsonl"
     lines = (b'{"type":"x/y","seq":%d,"time":1,"data":1}\n' % seq for seq in range(0, 400_000, 2))
