@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead.cli import units
 from playhead.cli.colour import paint
@@ -11,7 +11,9 @@ from playhead.cli.paragraphs import clip, clipped, split, wrap
 from playhead.cli.transcript_markdown import fence, inline
 from playhead.eventstore import members
 from playhead.projections import message_text, provenance
-from playhead.projections.surface import Surface
+
+if TYPE_CHECKING:
+    from playhead.projections.surface import Surface
 
 Sent = list[tuple[int, dict[str, Any]]]
 

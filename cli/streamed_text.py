@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead.eventstore import json_text, members
-from playhead.projections.folding import Foldable
-from playhead.projections.transcript_items import Stream
+
+if TYPE_CHECKING:
+    from playhead.projections.folding import Foldable
+    from playhead.projections.transcript_items import Stream
 
 
 def streamed_blocks(session: Foldable, stream: Stream | None) -> list[str]:
