@@ -83,6 +83,15 @@ def test_sums_do_not_depend_on_how_the_log_is_stored(layout: str, tmp_path: Path
     assert usage.view(state) == usage.view(fold(read_log(original), usage).state)
 
 
+def test_sums_do_not_depend_on_where_reading_stopped_and_went_on() -> None:
+    log = read_log(shared_path(f"{CASE}/log.jsonl"))
+    whole = fold(log, usage).state
+    for cut in range(len(log.facts) + 1):
+        half = advance(usage, begin(usage, log.header), log.facts[:cut])
+        kept = Folded(usage.load(usage.dump(half.state)), half.next_seq)
+        assert fold(log, usage, since=kept).state == whole
+
+
 def test_a_failed_call_and_its_retry_both_count_where_the_runtimes_count_one() -> None:
     place = {"turn": 1, "step": 1}
 
