@@ -18,6 +18,7 @@ from playhead.eventstore.recorded import Recorded
 from playhead.projections.growing import Journal
 from playhead.projections.inherited import MARKER, Inherited
 from playhead.projections.projection import Breach, Column, Projection, ReadTable, Row
+from playhead.projections.span import span
 
 
 class Approval(msgspec.Struct, frozen=True, rename="camel"):
@@ -115,7 +116,10 @@ APPROVALS = ReadTable(
         Column("decided_seq", "int", "the event with the answer", optional=True),
         Column("decided_ms", "int", "when it was answered", optional=True),
         Column(
-            "waited_ms", "int", "from the question to the answer; 0 where the clock ran back", optional=True
+            "waited_ms",
+            "int",
+            "from the question to the answer; NULL where the clock ran back",
+            optional=True,
         ),
         Column(
             "outcome",
@@ -130,7 +134,7 @@ APPROVALS = ReadTable(
 
 def _rows(state: Approvals) -> Iterator[Row]:
     for asked in every(state):
-        waited = None if asked.decided_ms is None else max(0, asked.decided_ms - asked.asked_ms)
+        waited = span(asked.asked_ms, asked.decided_ms)
         yield Row(
             APPROVALS.name,
             asked.seq,

@@ -20,6 +20,7 @@ from playhead.projections.attempt import Tokens, tokens_of, whole
 from playhead.projections.growing import Journal
 from playhead.projections.inherited import MARKER, Inherited
 from playhead.projections.projection import Column, Projection, ReadTable, Row
+from playhead.projections.span import span
 
 Outcome = Literal["done", "failed", "open", "stale"]
 
@@ -154,7 +155,7 @@ COMPACTIONS = ReadTable(
         Column("outcome", "text", "done, failed, open (not over) or stale (never to be over)"),
         Column("started_ms", "int", "when it began"),
         Column("ended_ms", "int", "when it was over", optional=True),
-        Column("duration_ms", "int", "how long it took; 0 where the clock ran back", optional=True),
+        Column("duration_ms", "int", "how long it took; NULL where the clock ran back", optional=True),
         Column("shadowed_events", "int", "events that gave way", optional=True),
         Column("shadowed_tokens", "int", "tokens in them, as estimated", optional=True),
         Column("provider", "text", "who made the summary", optional=True),
@@ -182,7 +183,7 @@ def _rows(state: Compactions) -> Iterator[Row]:
                 made.outcome,
                 made.started_ms,
                 made.ended_ms,
-                None if made.ended_ms is None else max(0, made.ended_ms - made.started_ms),
+                span(made.started_ms, made.ended_ms),
                 made.shadowed,
                 made.shadowed_tokens,
                 made.provider,

@@ -19,6 +19,7 @@ from playhead.projections.attempt import whole
 from playhead.projections.growing import Journal
 from playhead.projections.inherited import MARKER, Inherited
 from playhead.projections.projection import Column, Projection, ReadTable, Row
+from playhead.projections.span import span
 
 
 class Job(msgspec.Struct, frozen=True, rename="camel"):
@@ -107,7 +108,7 @@ JOBS = ReadTable(
         Column("root_call_id", "text", "the call of the model that this goes back to", optional=True),
         Column("started_ms", "int", "when it started", optional=True),
         Column("finished_ms", "int", "when it ended", optional=True),
-        Column("duration_ms", "int", "how long it ran; 0 where the clock ran back", optional=True),
+        Column("duration_ms", "int", "how long it ran; NULL where the clock ran back", optional=True),
         Column("status", "text", "completed, failed or killed; NULL: it has not ended", optional=True),
         Column("cause", "text", "why it ended so", optional=True),
         Column("settled_seq", "int", "the event that tells its end", optional=True),
@@ -118,7 +119,6 @@ JOBS = ReadTable(
 
 def _rows(state: Jobs) -> Iterator[Row]:
     for job in every(state):
-        known = job.started_ms is not None and job.finished_ms is not None
         yield Row(
             JOBS.name,
             job.seq,
@@ -131,7 +131,7 @@ def _rows(state: Jobs) -> Iterator[Row]:
                 job.root_call_id,
                 job.started_ms,
                 job.finished_ms,
-                max(0, (job.finished_ms or 0) - (job.started_ms or 0)) if known else None,
+                span(job.started_ms, job.finished_ms),
                 job.status,
                 job.cause,
                 job.settled_seq,
