@@ -70,7 +70,7 @@ def test_every_option_and_command_has_a_help_text(command: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+    for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
 
 
@@ -112,16 +112,24 @@ def test_the_python_example_of_the_readme_runs(tmp_path: Path) -> None:
 
 def test_the_examples_of_how_to_extend_work(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-    event_type, command = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    event_type, command, projection = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (tmp_path / "weather_events.py").write_text(event_type)
     (tmp_path / "count_command.py").write_text(command)
+    (tmp_path / "weather_skies.py").write_text(projection)
     use = """
 import count_command, playhead, weather_events
+from playhead.projections.materialised import Materialised
+from weather_skies import skies
 from playhead.cli.app import app
 from playhead.eventstore.registry import event_types
 
 print(event_types.decode("weather/observed", {"sky": "grey"}).sky)
-playhead.open_store("store.sqlite").close()
+with playhead.open_store("store.sqlite") as store, store.create(playhead.SessionHeader("s", 1)) as session:
+    session.append([playhead.NewEvent("weather/observed", {"sky": "blue"})] * 2)
+    print(playhead.fold(session, skies).state)
+    materialised = Materialised(store, skies)
+    materialised.catch_up()
+    print(materialised.view("s"), materialised.status().rows)
 app(["--store", "store.sqlite", "count"])
 """
     done = subprocess.run(
@@ -131,7 +139,10 @@ app(["--store", "store.sqlite", "count"])
         capture_output=True,
         text=True,
     )
-    assert (done.returncode, done.stdout) == (0, "grey\n0\n"), done.stderr
+    assert (done.returncode, done.stdout) == (
+        0,
+        "grey\nSkies(seen={'blue': (0, 2)})\n{'blue': 2} 1\n1\n",
+    ), done.stderr
 
 
 def test_every_dependency_is_named_with_its_reason() -> None:
