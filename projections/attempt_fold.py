@@ -10,7 +10,8 @@ A step that was entered, and a retry whose wait was over, are calls as well, ``u
 
 Deltas are not read. So ``first_token_ms`` is known from format 2 on only; before that ``started_ms``, the time of the
 first chunk that is no delta, comes close. A stream that began with a delta begins before ``from_seq``, unless the
-message says which chunks are its own.
+message says which chunks are its own. One that holds nothing but deltas and became no message leaves no trace here:
+an adapter opens a block before it streams into it, so no sound log holds such a stream.
 
 What ended a call without a ``finish`` is known when its turn ends: the turn was aborted, failed, or was interrupted.
 Calls of a turn that is over never change again. They are kept in one tuple per turn.
