@@ -167,7 +167,6 @@ class CallDriver(GoalDriver):
         for index in late:
             self._chunk({"type": "block-end", "index": index, "block": dict(stream.blocks[index])})
         if self.chance(3):
-            self._end_stream("failed", None)
             raise Failed({"message": "boom", "code": "UNKNOWN"})
         if self.chance(80):
             self._chunk({"type": "usage", "usage": self._usage()})
@@ -188,7 +187,7 @@ class CallDriver(GoalDriver):
             block = {"type": kind, "id": call, "name": "bash", "arguments": ""}
         else:
             block = {"type": kind, "text": ""}
-        if self.chance(70):
+        if index == 0 or self.chance(70):
             self._chunk({"type": "block-start", "index": index, "blockType": kind}, index, block)
         named = True
         for piece in self._pieces():
@@ -241,15 +240,12 @@ class CallDriver(GoalDriver):
             if chunk["type"] == "finish":
                 reason = chunk["reason"]
                 failed = "failure" in reason
-                self._end_stream("failed" if failed else "finished", reason["kind"])
+                stream.call.outcome = "failed" if failed else "finished"
+                stream.call.finish = reason["kind"]
                 if failed:
                     self._lost_attempt(reason["failure"]["code"])
 
         self.add("assistant/chunk", {**self.place, "chunk": chunk}, effect)
-
-    def _end_stream(self, outcome: str, finish: str | None) -> None:
-        if self.stream is not None and self.stream.call is not None:
-            self.stream.call.outcome, self.stream.call.finish = outcome, finish
 
     def _lost_attempt(self, code: str | None) -> None:
         """The transcript tells of a stream of which no answer was made."""
@@ -260,7 +256,6 @@ class CallDriver(GoalDriver):
 
     def _interrupted(self) -> None:
         """The turn is cancelled while the answer comes."""
-        self._end_stream("cancelled", None)
         stream = self.stream
         kept = stream.kept() if stream is not None else []
         if kept:
@@ -277,7 +272,9 @@ class CallDriver(GoalDriver):
         def effect(seq: int) -> None:
             self.stream = None
             if stream.call is None:
-                self.truth.calls.append(Call(self.turn, self.step, "finished"))
+                stream.call = Call(self.turn, self.step)
+                self.truth.calls.append(stream.call)
+            stream.call.outcome = "cancelled" if more else "finished"
             parts = [[block["type"], block.get("text", block.get("id"))] for block in blocks]
             self.note("answer", parts=parts, interrupted=bool(more))
             self.truth.stats.answered(self.time, usage)
@@ -285,7 +282,9 @@ class CallDriver(GoalDriver):
                 if block["type"] == "tool-call":
                     self.pending[block["id"]] = None
                     facts = {"call": block["id"], "arguments": block["arguments"]}
-                    self.tools[block["id"]] = self.note("tool", **facts, started=False, result=None, code=None)
+                    self.tools[block["id"]] = self.note(
+                        "tool", **facts, started=False, result=None, code=None
+                    )
 
         self.add("assistant/message", data, effect, sourceEventSeqs=stream.seqs, surfaceOp="append")
 
@@ -369,7 +368,9 @@ class CallDriver(GoalDriver):
             self.tools[id]["started"] = True
             self.truth.stats.called_ms[id] = self.time
 
-        self.add("tool/call", {**self.place, "callId": id, "name": "bash", "arguments": call["arguments"]}, effect)
+        self.add(
+            "tool/call", {**self.place, "callId": id, "name": "bash", "arguments": call["arguments"]}, effect
+        )
 
     def _result(self, id: str, text: str, code: str | None) -> None:
         content = [{"type": "text", "text": text}]
@@ -381,7 +382,11 @@ class CallDriver(GoalDriver):
             data["error"] = {"name": "ToolError", "code": code}
         cited = [self.pending[id]]
         self.add(
-            "tool/result", data, lambda _: self.returned(id, text, code), sourceEventSeqs=cited, surfaceOp="append"
+            "tool/result",
+            data,
+            lambda _: self.returned(id, text, code),
+            sourceEventSeqs=cited,
+            surfaceOp="append",
         )
 
     def returned(self, id: str, text: str, code: str | None) -> None:

@@ -78,7 +78,12 @@ class InboxDriver:
         text = "".join(self.random.choice(WORDS) for _ in range(self.random.randrange(4)))
         content = [{"type": "text", "text": text}]
         id = id or self.id("m")
-        self.messages[id] = {"id": id, "role": "user", "content": content, "source": source or {"kind": "user"}}
+        self.messages[id] = {
+            "id": id,
+            "role": "user",
+            "content": content,
+            "source": source or {"kind": "user"},
+        }
         return self.messages[id]
 
     # Splices

@@ -24,6 +24,8 @@ from playhead.eventstore.ids import SessionId
 from playhead.eventstore.recorded import Recorded
 
 CREATED_MS = 1_780_000_000_000
+_OUTCOMES = {"aborted": "cancelled", "error": "failed", "interrupted": "crashed"}
+"""What the end of a turn says of a call that has no end of its own."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,9 @@ class Driver(CallDriver):
         if kind == "error":
             detail = reason["error"]["code"]
         self.truth.turn_ended(kind, detail, self.steps_over, self.cleared)
+        for call in self.truth.calls:
+            if call.outcome == "open":
+                call.outcome = _OUTCOMES[kind]
         self.truth.stats.called_ms = {}
         self.pending = {}
         started = [entry for entry in self.truth.transcript if entry["what"] == "turn"]
@@ -218,7 +223,8 @@ class Driver(CallDriver):
         }
 
         def summed_up(_seq: int) -> None:
-            self.truth.calls.append(Call(self.turn, None, "finished", usage=usage))
+            step = self.step if self.in_step else None
+            self.truth.calls.append(Call(self.turn, step, "finished", usage=usage))
 
         self.add("compaction/summary", data, summed_up)
         source = {"kind": "plugin", "plugin": "compact", "compactionId": id}
@@ -265,15 +271,14 @@ class Driver(CallDriver):
         """Write what a repair writes behind a log whose writer died."""
         if self.turn is None:
             return
-        if self.stream is not None:
-            outcome = "finished" if self.stream.call and self.stream.call.finish else "crashed"
-            self._end_stream(outcome, self.stream.call.finish if self.stream.call else None)
         for id, called in list(self.pending.items()):
             self._stand_in(id, called)
         if self.in_step:
             self.write("step/end", self.place, lambda _: self._step_over())
         reason = {"kind": "interrupted"}
-        self.write("turn/end", {"turn": self.turn, "reason": reason}, lambda _: self._interrupted_turn(reason))
+        self.write(
+            "turn/end", {"turn": self.turn, "reason": reason}, lambda _: self._interrupted_turn(reason)
+        )
 
     def _interrupted_turn(self, reason: Json) -> None:
         unsure = [fate for fate in self.truth.fates.values() if fate.claimed_step == self.step != 0]

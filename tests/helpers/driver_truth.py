@@ -157,8 +157,14 @@ class Truth:
                 fate.reason, fate.detail = "stopped", detail
 
     def forked(self) -> Truth:
-        """The ledger of a child: it inherits everything but the pending input and the bill."""
+        """The ledger of a child: it inherits everything but the pending input and the bill.
+
+        Where its parent was a child itself, nobody can tell that marker from one of a resume any more.
+        """
         child = copy.deepcopy(self)
+        for entry in child.transcript:
+            if entry.get("kind") == "inherited":
+                entry["kind"] = "resumed"
         child.lists = {"next-turn": [], "next-step": []}
         child.fates = {}
         for call in child.calls:
