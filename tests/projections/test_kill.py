@@ -14,6 +14,7 @@ import pytest
 from children import kill_after, log, start, start_playhead, wait_for
 from read_rows import everything, rows, tables
 from sample_projections import Seen, seen, tally
+from stores import store_address
 
 from playhead import open_store
 from playhead.adapters.dsh.importer import import_paths
@@ -115,6 +116,29 @@ def test_a_projection_killed_once(filled: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(1, ROUNDS + 1))
 def test_a_projection_killed_at_random_moments(filled: Path, tmp_path: Path, seed: int) -> None:
     one_round(filled, tmp_path, seed)
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("seed", range(ROUNDS // 3))
+def test_a_projection_killed_at_random_moments_on_postgresql(tmp_path: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    with store_address("postgres", tmp_path) as url:
+        with open_store(url) as store:
+            for number in range(20):
+                session = store.create(SessionHeader(SessionId(f"n{number}"), number))
+                texts = draw.choices("abcdef", k=draw.randrange(1, 100))
+                session.append([NewEvent("feedback/record", {"text": text}) for text in texts])
+        for _ in range(3):
+            process = start(PROJECT, url, draw.choice(["catch up", "rebuild"]), HELPERS)
+            kill_after(process, draw.uniform(0.5, 1.5))
+            process.communicate(timeout=60)
+            with open_store(url) as store:
+                rows_are_those_of_checkpoints(store)
+                store.session(f"n{draw.randrange(20)}").append(
+                    [NewEvent("feedback/record", {"text": "more"})]
+                )
+        with open_store(url) as store:
+            agree(store)
 
 
 @pytest.mark.heavy

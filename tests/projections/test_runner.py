@@ -18,12 +18,13 @@ from stores import ENGINES, store_address
 
 from playhead import dialects
 from playhead.adapters.dsh.importer import import_paths
-from playhead.eventstore.errors import CorruptLog, UsageError
+from playhead.eventstore.errors import CorruptLog, StoreUnavailable, UsageError
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import SessionId
 from playhead.eventstore.log import NewEvent
 from playhead.eventstore.recorded import Recorded
 from playhead.eventstore.sql import SqlStore, builds, read_models
+from playhead.eventstore.sql.upgrading import migrate
 from playhead.projections import runner
 from playhead.projections.folding import fold
 from playhead.projections.materialised import Materialised, ProjectedStore
@@ -500,6 +501,68 @@ def test_two_runners_at_once_double_nothing(address: str, monkeypatch: pytest.Mo
             current(store, projection)
         assert len(rows(store, "read_seen")) == store.position
         assert len(tables(store)) == 2
+
+
+def test_a_downgrade_of_the_schema_leaves_no_read_tables(address: str) -> None:
+    with open_at(address) as opened:
+        session(opened, "a", "x")
+        for projection in (tally(), seen):
+            Materialised(opened, projection).catch_up()
+    migrate(address, "playhead:migrations", revision="0001")
+    migrate(address, "playhead:migrations")
+    with open_at(address) as opened:
+        assert tables(opened) == set()
+        assert Materialised(opened, tally()).status().state == "missing"
+        Materialised(opened, tally()).catch_up()
+        assert rows(opened, "read_tally", "text") == [("x",)]
+
+
+# PostgreSQL
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[tuple[str, ProjectedStore]]:
+    with store_address("postgres", tmp_path) as url, open_at(url) as opened:
+        yield url, opened
+
+
+def test_views_and_grants_on_top_of_a_read_table_outlive_a_rebuild(
+    server: tuple[str, ProjectedStore],
+) -> None:
+    _, store = server
+    session(store, "a", "x")
+    Materialised(store, tally()).catch_up()
+    with store.database.write() as link:
+        link.run("CREATE VIEW mine AS SELECT text FROM read_tally")
+        link.run("GRANT SELECT ON read_tally TO public")
+    Materialised(store, tally()).rebuild()
+    session(store, "b", "y")
+    Materialised(store, tally(2)).catch_up()
+    with store.database.read() as link:
+        assert sorted(link.all("SELECT text FROM mine")) == [("x",), ("y",)]
+        (granted,) = link.one("SELECT relacl::text FROM pg_class WHERE relname = 'read_tally'")
+        assert "=r/" in granted
+        assert link.one("SELECT obj_description('read_tally'::regclass)") == (
+            "Every text that was said in a session.",
+        )
+
+
+def test_a_reader_that_never_ends_keeps_the_old_tables_and_the_next_run_switches(
+    server: tuple[str, ProjectedStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, store = server
+    session(store, "a", "x")
+    Materialised(store, tally()).catch_up()
+    monkeypatch.setattr(read_models, "_PATIENCE_MS", 50)
+    with open_at(url) as other, other.database.read() as link:
+        assert link.all("SELECT text FROM read_tally") == [("x",)]
+        with pytest.raises(StoreUnavailable, match="keeps what we need to change open"):
+            Materialised(store, tally()).rebuild()
+        assert link.all("SELECT text FROM read_tally") == [("x",)]
+    assert Materialised(store, tally()).status().building
+    Materialised(store, tally()).catch_up()
+    assert not Materialised(store, tally()).status().building
+    assert len(tables(store)) == 1
 
 
 # Names
