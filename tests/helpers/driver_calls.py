@@ -212,7 +212,7 @@ class CallDriver(GoalDriver):
     def _chunk(
         self, chunk: Json, index: int = 0, block: Json | None = None, part: str = "", piece: str = ""
     ) -> None:
-        """Take a chunk from the wire, unless the turn was cancelled meanwhile. ``piece`` joins ``part`` of the block."""
+        """Take a chunk from the wire, unless the turn was cancelled. ``piece`` joins ``part`` of ``block``."""
         stream = self.stream
         assert stream is not None
         try:
@@ -269,7 +269,7 @@ class CallDriver(GoalDriver):
         message = {"id": self.id("a"), "role": "assistant", "content": blocks, "source": source}
         data = {**self.place, "message": message, **more} | ({"usage": usage} if usage else {})
 
-        def effect(seq: int) -> None:
+        def effect(_seq: int) -> None:
             self.stream = None
             if stream.call is None:
                 stream.call = Call(self.turn, self.step)
