@@ -11,9 +11,8 @@ out; the inherited part is in it. It is there to compare with, not to bill by.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import groupby
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -28,6 +27,8 @@ from playhead.projections.embedded_stream import summarise
 from playhead.projections.model_call_table import TOKEN_COLUMNS, token_values
 from playhead.projections.projection import Column, Projection, ReadTable, Row
 from playhead.projections.token_sums import TokenSum
+
+K = TypeVar("K")
 
 
 class Spent(msgspec.Struct, frozen=True, rename="camel"):
@@ -167,24 +168,27 @@ def _sum(calls: Iterable[Spent]) -> dict[str, Any]:
 
 
 def _by_model(calls: list[Spent]) -> list[dict[str, Any]]:
-    models: dict[tuple[str | None, str | None], list[Spent]] = {}
-    for call in calls:
-        models.setdefault((call.provider, call.model), []).append(call)
-    return [{"provider": who, "model": which, **_sum(made)} for (who, which), made in models.items()]
+    models = _grouped(calls, lambda call: (call.provider, call.model))
+    return [{"provider": who, "model": which, **_sum(made)} for (who, which), made in models]
 
 
 def _by_turn(calls: list[Spent]) -> list[dict[str, Any]]:
     turns = []
-    for turn, of_turn in groupby(calls, lambda call: call.turn):
-        made = list(of_turn)
+    for turn, made in _grouped(calls, lambda call: call.turn):
         steps = [
             {"step": step, **_sum(of_step), "each": [msgspec.to_builtins(call) for call in of_step]}
-            for step, of_step in (
-                (step, list(group)) for step, group in groupby(made, lambda call: call.step)
-            )
+            for step, of_step in _grouped(made, lambda call: call.step)
         ]
         turns.append({"turn": turn, **_sum(made), "steps": steps})
     return turns
+
+
+def _grouped(calls: Iterable[Spent], key: Callable[[Spent], K]) -> Iterable[tuple[K, list[Spent]]]:
+    """The calls of each key, in the order in which the keys come."""
+    groups: dict[K, list[Spent]] = {}
+    for call in calls:
+        groups.setdefault(key(call), []).append(call)
+    return groups.items()
 
 
 USAGE = ReadTable(
