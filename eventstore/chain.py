@@ -40,9 +40,8 @@ class Chain:
         """The chain of a session without lines."""
         return cls(hashlib.sha256(b"header" + header).digest())
 
-    def feed(self, block: bytes | memoryview, lines: int | None = None) -> None:
+    def feed(self, block: bytes, lines: int | None = None) -> None:
         """Add the lines of ``block``, each ended by LF. ``lines`` is their number, where the caller knows it."""
-        block = bytes(block)
         count = block.count(b"\n") if lines is None else lines
         at = 0
         while count:

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from itertools import accumulate
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -43,12 +43,16 @@ class LineView(NamedTuple):
     defect: Defect | None = None
 
 
-class Envelope(msgspec.Struct, forbid_unknown_fields=True):
+_Seq = Annotated[int, msgspec.Meta(ge=0, le=SAFE_INTEGER)]
+_Time = Annotated[int, msgspec.Meta(ge=-SAFE_INTEGER, le=SAFE_INTEGER)]
+
+
+class Envelope(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """The seven members of an event, as the fast path accepts them."""
 
     type: str
-    seq: int
-    time: int
+    seq: _Seq
+    time: _Time
     data: msgspec.Raw
     ignorable: bool | msgspec.UnsetType = msgspec.UNSET
     sourceEventSeqs: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
@@ -92,14 +96,9 @@ def plain(line: bytes) -> Envelope | None:
             line.decode("utf-8")  # what is skipped as raw has not been checked
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    if (
-        0 <= event.seq <= SAFE_INTEGER
-        and -SAFE_INTEGER <= event.time <= SAFE_INTEGER
-        and event.ignorable is not False
-        and event.type not in chunk_rows.TAGS
-    ):
-        return event
-    return None
+    if event.ignorable is False or event.type in chunk_rows.TAGS:
+        return None
+    return event
 
 
 def view(line: bytes) -> LineView:

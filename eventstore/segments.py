@@ -29,7 +29,7 @@ from playhead.eventstore.codecs import (
 from playhead.eventstore.ids import SessionId
 from playhead.eventstore.recorded import Recorded
 
-__all__ = ["CodecError", "LineDefect", "Segment", "seal", "segment_facts", "unseal"]
+__all__ = ["CodecError", "LineDefect", "Segment", "pieces", "seal", "segment_facts", "unseal"]
 
 
 MAX_DEFECTS = 1000
@@ -103,8 +103,13 @@ def seal(block: bytes, expected_seq: int) -> tuple[Segment | None, int]:
 
 def unseal(codec: int, body: bytes, raw_len: int) -> bytes:
     """The lines of a segment, each ended by LF. Raises ``CodecError`` for any inconsistency."""
+    return b"".join(pieces(codec, body, raw_len))
+
+
+def pieces(codec: int, body: bytes, raw_len: int) -> Iterator[bytes]:
+    """The lines of a segment, some at a time. Raises ``CodecError`` for any inconsistency, also in the middle."""
     reader = _codec(codec)
-    return reader.decode(decompress(body, reader.content_limit(raw_len)), raw_len)
+    yield from reader.pieces(decompress(body, reader.content_limit(raw_len)), raw_len)
 
 
 def segment_facts(
@@ -136,10 +141,15 @@ def _codec(number: int) -> Codec:
 
 def _holds(codec: int, body: bytes, block: bytes) -> bool:
     """True when ``body`` gives exactly the lines of ``block``."""
+    at = 0
     try:
-        return unseal(codec, body, len(block)) == block
+        for piece in pieces(codec, body, len(block)):
+            if not block.startswith(piece, at):
+                return False
+            at += len(piece)
     except CodecError:
         return False
+    return at == len(block)
 
 
 def _scan_runs(block: bytes, survey: _Survey, writer: runs.Writer) -> int:
@@ -164,20 +174,13 @@ def _scan_runs(block: bytes, survey: _Survey, writer: runs.Writer) -> int:
 
 def _scan_lines(block: bytes, at: int, end: int, survey: _Survey, writer: runs.Writer | None) -> int:
     """The same for the lines between ``at`` and ``end``, one by one."""
-    events: list[tuple[bytes, envelope.Envelope]] = []  # sound ones that follow each other, still to be noted
-
-    def note_events() -> None:
-        survey.add_events(events)
-        if writer is not None:
-            writer.events(events)
-        events.clear()
-
     for line in block[at : end - 1].split(b"\n"):
         event = envelope.plain(line)
-        if event is not None and event.seq == survey.next_seq + len(events):
-            events.append((line, event))
+        if event is not None and event.seq == survey.next_seq:
+            survey.add_event(event)
+            if writer is not None:
+                writer.event(line, event)
         else:
-            note_events()
             view = envelope.view(line)
             if view.n and view.seq0 < survey.next_seq:
                 return at
@@ -185,7 +188,6 @@ def _scan_lines(block: bytes, at: int, end: int, survey: _Survey, writer: runs.W
             if writer is not None:
                 writer.line(line, view)
         at += len(line) + 1
-    note_events()
     return at
 
 
@@ -202,14 +204,12 @@ class _Survey:
         self._defects: list[LineDefect] = []
         self._unlisted = 0
 
-    def add_events(self, events: list[tuple[bytes, envelope.Envelope]]) -> None:
-        """Note lines that are one sound event each, from ``next_seq`` on."""
-        types = self._types
-        for _, event in events:
-            types[event.type] += 1
-            self._times.append(event.time)
-        self._lines += len(events)
-        self.next_seq += len(events)
+    def add_event(self, event: envelope.Envelope) -> None:
+        """Note a line that is one sound event, with ``next_seq``."""
+        self._types[event.type] += 1
+        self._times.append(event.time)
+        self._lines += 1
+        self.next_seq += 1
 
     def add_run(self, run: delta_run.DeltaRun) -> None:
         """Note a run that begins at ``next_seq``."""

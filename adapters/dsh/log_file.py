@@ -41,6 +41,7 @@ LINE_LIMIT_BYTES = 256 << 20
 """The longest line that is taken in: a line is held in memory, and a small compressed file can hold a huge one."""
 
 _BOM = b"\xef\xbb\xbf"
+_HEAD_BYTES = 64 << 10
 _SPOOL_BYTES = 8 << 20
 
 
@@ -131,7 +132,7 @@ class LogFile:
         if size_bytes > self._size:
             return False
         digest = hashlib.sha256()
-        for piece in self._pieces(size_bytes):
+        for piece in self._pieces(size_bytes, PIECE_BYTES):
             digest.update(piece)
         return digest.digest() == sha256
 
@@ -151,18 +152,18 @@ class LogFile:
     def _hashed(self, digest: hashlib._Hash) -> Iterator[bytes]:
         """The bytes of the file in pieces, each of them added to ``digest``."""
         done = 0
-        for piece in self._pieces(self._size):
+        for piece in self._pieces(self._size, PIECE_BYTES):
             digest.update(piece)
             done += len(piece)
             if self._advance and self._layout == "jsonl":
                 self._advance(done)
             yield piece
 
-    def _pieces(self, size_bytes: int) -> Iterator[bytes]:
-        """The first bytes of the file, in pieces; fewer than asked for when it was cut under our hands."""
-        for at in range(0, size_bytes, PIECE_BYTES):
+    def _pieces(self, size_bytes: int, piece_bytes: int) -> Iterator[bytes]:
+        """The first bytes of the file, ``piece_bytes`` at a time; fewer when it was cut under our hands."""
+        for at in range(0, size_bytes, piece_bytes):
             self._file.seek(at)
-            yield self._file.read(min(PIECE_BYTES, size_bytes - at))
+            yield self._file.read(min(piece_bytes, size_bytes - at))
 
     def _frame_reader(self, shape: FileShape) -> FrameReader:
         if self._kept is not None:
@@ -194,7 +195,7 @@ class LogFile:
 
     def _first_line(self) -> bytes:
         """The first line of the log, without its LF. Raises ``NotALog`` when there is no whole one."""
-        pieces = self._hashed(hashlib.sha256())
+        pieces = self._pieces(self._size, _HEAD_BYTES)
         if self._layout == "jsonl.zstd":
             pieces = FrameReader(self._file, self._size, FileShape(self._layout), io.BytesIO(), {}).pieces()
         head = bytearray()
@@ -322,28 +323,27 @@ class _Lines:
 
     def whole(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """The blocks; ``pieces`` may be cut anywhere."""
-        ready: list[bytes] = []
+        ready: list[bytes | memoryview] = []
         ready_bytes = 0
-        unfinished: list[bytes] = []
+        unfinished: list[bytes | memoryview] = []
         unfinished_bytes = 0
         expected = memoryview(self._header)
         for piece in pieces:
-            if expected:
-                cut = min(len(expected), len(piece))
-                if piece[:cut] != expected[:cut]:
-                    raise _changed()
-                expected = expected[cut:]
-                piece = piece[cut:]
-            end = piece.rfind(b"\n") + 1
+            view = memoryview(piece)
+            start = min(len(expected), len(piece))
+            if view[:start] != expected[:start]:
+                raise _changed()
+            expected = expected[start:]
+            end = piece.rfind(b"\n", start) + 1
             if not end:
-                unfinished.append(piece)
-                unfinished_bytes += len(piece)
+                unfinished.append(view[start:])
+                unfinished_bytes += len(piece) - start
                 if unfinished_bytes > LINE_LIMIT_BYTES:
                     self._refuse_line(b"".join(ready).count(b"\n"), ready_bytes)
                 continue
-            ready += [*unfinished, piece[:end]]
-            ready_bytes += sum(map(len, unfinished)) + end
-            unfinished = [piece[end:]]
+            ready += [*unfinished, view[start:end]]
+            ready_bytes += unfinished_bytes + end - start
+            unfinished = [view[end:]]
             unfinished_bytes = len(piece) - end
             if ready_bytes >= PIECE_BYTES:
                 yield self._block(ready)
@@ -357,7 +357,7 @@ class _Lines:
         message = f"a line is longer than {LINE_LIMIT_BYTES} bytes"
         raise NotALog("line-too-long", message, line=line, byte=byte)
 
-    def _block(self, ready: list[bytes]) -> bytes:
+    def _block(self, ready: list[bytes | memoryview]) -> bytes:
         block = b"".join(ready)
         self.lines += block.count(b"\n")
         if b"\r" in block:

@@ -19,8 +19,8 @@ __all__ = ["CODECS", "LINES", "RUNS", "Codec", "CodecError", "Wanted", "compress
 class Codec(Protocol):
     """Reads one kind of content, the decompressed body. All raise ``CodecError`` for inconsistent content."""
 
-    def decode(self, content: bytes, raw_len: int) -> bytes:
-        """The lines, ``raw_len`` bytes with their LFs."""
+    def pieces(self, content: bytes, raw_len: int) -> Iterator[bytes]:
+        """The lines, ``raw_len`` bytes with their LFs, some whole lines at a time."""
         ...
 
     def facts(self, content: bytes, raw_len: int, wanted: Wanted) -> Iterator[Recorded]:

@@ -25,6 +25,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from playhead.eventstore.codecs import digits
+
 START = b'{"type":"assistant/chunk","seq":'
 _TIME = b',"time":'
 _TIME_DIGITS = 13
@@ -126,16 +128,11 @@ def render(seq0: int, times: list[int], middle: bytes, texts: Iterable[bytes]) -
     count = len(times)
     parts = [_TIME] * (6 * count + 1)
     parts[0::6] = [START, *[_BETWEEN] * (count - 1), _END]
-    parts[1::6] = _integers_of(list(range(seq0, seq0 + count)))
-    parts[3::6] = _integers_of(times)
+    parts[1::6] = digits.consecutive(seq0, count)
+    parts[3::6] = digits.of(times)
     parts[4::6] = [middle] * count
     parts[5::6] = list(texts)
     return b"".join(parts)
-
-
-def _integers_of(numbers: list[int]) -> list[bytes]:
-    """The decimal digits of each number."""
-    return msgspec.json.encode(numbers)[1:-1].split(b",")
 
 
 def data(middle: bytes, text: bytes) -> bytes:

@@ -12,17 +12,18 @@ from playhead.eventstore.codecs.wanted import Wanted
 from playhead.eventstore.recorded import Recorded
 
 
-def decode(content: bytes, raw_len: int) -> bytes:
-    """The lines in ``content``. Raises ``CodecError`` when they are not ``raw_len`` bytes."""
+def pieces(content: bytes, raw_len: int) -> Iterator[bytes]:
+    """The lines in ``content``, as one piece. Raises ``CodecError`` when they are not ``raw_len`` bytes."""
     if len(content) != raw_len:
         raise CodecError(f"the body holds {len(content)} bytes of lines, not {raw_len}")
-    return content
+    yield content
 
 
 def facts(content: bytes, raw_len: int, wanted: Wanted) -> Iterator[Recorded]:
     """The wanted facts in ``content``, in order."""
-    for line in decode(content, raw_len).split(b"\n"):
-        yield from wanted.facts(line)
+    for piece in pieces(content, raw_len):
+        for line in piece.split(b"\n"):
+            yield from wanted.facts(line)
 
 
 def content_limit(raw_len: int) -> int:

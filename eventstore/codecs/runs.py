@@ -31,10 +31,8 @@ from io import BytesIO
 from itertools import accumulate
 from operator import sub
 
-import msgspec
-
 from playhead.eventstore import chunk_rows
-from playhead.eventstore.codecs import columns, delta_run
+from playhead.eventstore.codecs import columns, delta_run, digits
 from playhead.eventstore.codecs.body import CodecError
 from playhead.eventstore.codecs.delta_run import DeltaRun
 from playhead.eventstore.codecs.wanted import Wanted
@@ -53,6 +51,8 @@ _ROW_STARTS = tuple(b'{"type":"%s",' % tag.encode() for tag in sorted(chunk_rows
 _JUMPS = re.compile(b"[" + JUMP + ROW + b"]")
 _MIN_LIST = 4
 _NUMBER_DIGITS = 15
+_PIECE_PARTS = 16
+"""Runs and stretches in a piece: few enough for it to be used while the processor still holds it."""
 
 
 class Writer:
@@ -83,24 +83,22 @@ class Writer:
         self.next_seq += len(times)
         self._base_seq = self.next_seq
 
-    def events(self, events: list[tuple[bytes, Envelope]]) -> None:
-        """Add lines, without LF, that are one sound event each, from ``next_seq`` on."""
-        starts, stream, gaps = self._starts, self._stream, self._gaps
-        for line, event in events:
-            time = event.time
-            start = starts.get(event.type) or self._start(event.type)
-            head = start + _ENVELOPE % (self.next_seq, time)
-            if line.startswith(head):
-                text = line[len(head) :]
-                if text[-2:] != b"}}":
-                    text = self._without_list(text)
-                stream += (start, HOLE, text, b"\n")
-                gaps.append(time - self._time)
-                self._time = time
-                self.next_seq += 1
-            else:
-                stream += (line, JUMP, b"\n")
-                self._jump(1)
+    def event(self, line: bytes, event: Envelope) -> None:
+        """Add a line, without LF, that is one sound event with ``next_seq``."""
+        type, time = event.type, event.time
+        start = self._starts.get(type) or self._start(type)
+        head = start + _ENVELOPE % (self.next_seq, time)
+        if line.startswith(head):
+            text = line[len(head) :]
+            if text[-2:] != b"}}":
+                text = self._without_list(text)
+            self._stream += (start, HOLE, text, b"\n")
+            self._gaps.append(time - self._time)
+            self._time = time
+            self.next_seq += 1
+        else:
+            self._stream += (line, JUMP, b"\n")
+            self._jump(1)
 
     def _start(self, type: str) -> bytes:
         start = self._starts[type] = _TYPE + type.encode("utf-8", "surrogatepass") + b'"'
@@ -144,22 +142,29 @@ class Writer:
         return b"".join((_SEQ.pack(self._first_seq), *packed, *self._stream))
 
 
-def decode(content: bytes, raw_len: int) -> bytes:
-    """The lines in ``content``. Raises ``CodecError`` for what no writer makes, or not ``raw_len`` bytes."""
+def pieces(content: bytes, raw_len: int) -> Iterator[bytes]:
+    """The lines in ``content``, some at a time.
+
+    Raises ``CodecError`` for what no writer makes, or not ``raw_len`` bytes, also behind some pieces.
+    """
+    size = 0
+    parts: list[bytes] = []
     try:
         reader = _Reader(content, raw_len)
-        out: list[bytes] = []
         for stretch, run in reader.parts():
             if stretch:
-                out.append(reader.lines(stretch))
+                parts.append(reader.lines(stretch))
             if run is not None:
-                out.append(reader.run(run))
-        block = b"".join(out)
+                parts.append(reader.run(run))
+            if run is None or len(parts) >= _PIECE_PARTS:
+                piece = b"".join(parts)
+                parts.clear()
+                size += len(piece)
+                yield piece
     except (ValueError, IndexError, OverflowError, struct.error) as error:
         raise CodecError(f"the body is inconsistent: {error}") from error
-    if len(block) != raw_len:
-        raise CodecError(f"the body holds {len(block)} bytes of lines, not {raw_len}")
-    return block
+    if size != raw_len:
+        raise CodecError(f"the body holds {size} bytes of lines, not {raw_len}")
 
 
 def facts(content: bytes, raw_len: int, wanted: Wanted) -> Iterator[Recorded]:
@@ -322,4 +327,4 @@ class _Reader:
 
 def _listed(first: int, count: int) -> bytes:
     """Consecutive integers as a JSON list without its brackets."""
-    return msgspec.json.encode(list(range(first, first + count)))[1:-1]
+    return b",".join(digits.consecutive(first, count))

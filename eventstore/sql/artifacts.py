@@ -132,9 +132,10 @@ def known(row: ArtifactRow) -> KnownFile:
 
 def of_session(link: Link, session_id: int) -> list[ArtifactRow]:
     """The files that hold lines of a session, the one with the most lines last."""
-    key = link.one("SELECT key FROM session WHERE id = ?", (session_id,))[0]
     rows = link.all(
-        f"{_SELECT} WHERE session_id IN (SELECT id FROM session WHERE key = ?) ORDER BY lines, id", (key,)
+        f"{_SELECT} WHERE session_id IN (SELECT same.id FROM session AS same JOIN session AS own "
+        "ON same.key = own.key WHERE own.id = ?) ORDER BY lines, id",
+        (session_id,),
     )
     found = [ArtifactRow(*row) for row in rows]
     return [

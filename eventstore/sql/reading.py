@@ -44,8 +44,12 @@ class StoredSegment(NamedTuple):
 
     def block(self, session: str) -> bytes:
         """The lines, each ended by LF. Raises ``CorruptLog`` for a body that does not decode."""
+        return b"".join(self.pieces(session))
+
+    def pieces(self, session: str) -> Iterator[bytes]:
+        """The same, some lines at a time."""
         try:
-            return segments.unseal(self.codec, self.body, self.raw_len)
+            yield from segments.pieces(self.codec, self.body, self.raw_len)
         except (segments.CodecError, TypeError) as error:  # a damaged cell may even have become text
             raise CorruptLog(
                 session,
@@ -87,6 +91,10 @@ class StoredLines(NamedTuple):
     def block(self, _session: str) -> bytes:
         """The lines, each ended by LF."""
         return b"\n".join(self.lines) + b"\n"
+
+    def pieces(self, session: str) -> Iterator[bytes]:
+        """The same."""
+        yield self.block(session)
 
     def facts(self, wanted: Wanted) -> Iterator[Recorded]:
         """The wanted facts in order."""
@@ -167,15 +175,18 @@ def blocks(
     """The lines ``from_line`` to ``to_line`` (half-open) in blocks, each line ended by LF."""
     end = row.lines if to_line is None else min(to_line, row.lines)
     for page in pages(fetch, row, from_line, end):
-        block = page.block(row.session)
         skip, keep = max(0, from_line - page.line0), min(page.line_count, end - page.line0)
         if skip or keep < page.line_count:
-            block = b"".join(line + b"\n" for line in block.split(b"\n")[skip:keep])
-        yield block
+            lines = page.block(row.session).split(b"\n")[skip:keep]
+            yield b"".join(line + b"\n" for line in lines)
+        else:
+            yield from page.pieces(row.session)
 
 
 def chain_at(link: Link, row: SessionRow, line_no: int) -> Chain:
     """The chain of a session after its first ``line_no`` lines."""
+    if line_no == 0:
+        return Chain.begin(row.header)
     found = link.one(
         "SELECT line0, lines, chain FROM segment WHERE session_id = ? AND line0 + lines <= ? "
         "ORDER BY line0 DESC LIMIT 1",

@@ -79,6 +79,8 @@ class SegmentWriter:
         return self.row
 
     def _take_back_last_segment(self) -> None:
+        if not self.row.lines:
+            return
         last = self._link.one(
             "SELECT line0, lines, seq0, n, codec, raw_len, body FROM segment WHERE session_id = ? "
             "AND line0 + lines = ? AND raw_len < ?",
@@ -101,8 +103,8 @@ class SegmentWriter:
         segment, used = segments.seal(block, self._expected)
         if segment is None or used < len(block):
             raise RanBack(self._line0 + (segment.lines if segment else 0))
-        again_bytes = len(self._buffer[0]) if self._again else 0
-        self._chain.feed(memoryview(block)[again_bytes:], segment.lines - self._again)
+        new = block[len(self._buffer[0]) :] if self._again else block
+        self._chain.feed(new, segment.lines - self._again)
         self._insert(segment)
         self._note(segment)
         row, added = self.row, _without_front(segment.ranges, row_next=self.row.next_seq)

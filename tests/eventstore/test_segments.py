@@ -266,6 +266,22 @@ def test_any_cut_of_the_lines_gives_the_same_facts(count: int, data: st.DataObje
     assert (first.defects, second.defects) == ((), ())
 
 
+def test_pieces_are_whole_lines_and_give_the_block_together() -> None:
+    block = block_of(*(line for at in range(40) for line in stream(5, 8 * at)))
+    segment = sealed(block)
+    pieces = list(segments.pieces(segment.codec, segment.body, segment.raw_len))
+    assert segment.codec == RUNS
+    assert len(pieces) > 3
+    assert all(piece.endswith(b"\n") for piece in pieces)
+    assert b"".join(pieces) == block
+
+
+def test_pieces_of_a_body_with_another_length_end_in_an_error() -> None:
+    segment = sealed(block_of(*stream(5)))
+    with pytest.raises(segments.CodecError, match="bytes of lines"):
+        list(segments.pieces(segment.codec, segment.body, segment.raw_len + 1))
+
+
 @pytest.mark.parametrize(
     "block", [block_of(*stream(20)), block_of(*stream(3), b"\x01 no JSON")], ids=["runs", "lines"]
 )

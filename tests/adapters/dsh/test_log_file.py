@@ -298,6 +298,27 @@ def test_blocks_are_whole_lines_of_about_a_mebibyte(tmp_path: Path, compressed: 
     assert again == content
 
 
+@pytest.mark.parametrize("piece_bytes", [1, 2, 7, len(HEADER) - 1, len(HEADER), len(HEADER) + 1, 400, 4000])
+def test_pieces_of_any_size_give_the_same_lines_findings_and_tail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece_bytes: int
+) -> None:
+    file = write(tmp_path, HEADER + b"".join(LINES) + b"x" * 900 + b"\r\n\n" + LINES[0] + b'{"torn')
+    lines, shape, made = read(file)
+    monkeypatch.setattr(log_file, "PIECE_BYTES", piece_bytes)
+    monkeypatch.setattr(log_file, "_HEAD_BYTES", piece_bytes)
+    again, same, _ = read(file)
+    assert again == lines
+    assert (same.sha256, same.tail, same.findings) == (shape.sha256, b'{"torn', shape.findings)
+    assert made == Path(file).read_bytes()
+
+
+def test_the_header_is_found_without_reading_the_whole_file(tmp_path: Path) -> None:
+    file = write(tmp_path, HEADER + LINES[0] * 20_000)
+    with open(file, "rb", buffering=0) as plain, LogFile(plain, "/", "log.jsonl") as log:
+        assert log.header_line + b"\n" == HEADER
+        assert plain.tell() < PIECE_BYTES / 4
+
+
 def test_progress_runs_up_to_the_size_of_the_file(tmp_path: Path) -> None:
     for content in (HEADER + LINES[0] * 50_000, frames(HEADER, *LINES)):
         done: list[int] = []
