@@ -17,6 +17,8 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
+import msgspec
+
 from playhead.eventstore import envelope
 from playhead.eventstore.ids import SessionId
 from playhead.eventstore.sql.columns import unescape
@@ -33,7 +35,7 @@ COLUMNS = {
     "time_ms": "when it happened",
     "type": "what kind of event it is",
     "data": "what it says: the stored JSON text",
-    "line": "the stored line; a packed line comes with each of its facts",
+    "line": "the stored line, with the first of its facts; NULL with the others of a packed line",
 }
 """Column -> meaning."""
 
@@ -41,8 +43,8 @@ _NUMBERS = {"seq": 17, "position": 20, "time_ms": 17}
 _TEXTS = ("type", "data", "line")
 _LENGTH = 12
 _PLACES = {name: place for place, name in enumerate((*_NUMBERS, *_TEXTS))}
-_MERGES_COLUMNS = re.compile(r"\b(?:natural|using)\b", re.IGNORECASE)
-"""Such joins read columns that SQLite tells nobody of."""
+_MERGES_COLUMNS = re.compile(r"\b(?:natural|using)\b\s*(?:\(([^()]*)\))?", re.IGNORECASE)
+"""Such joins read columns that SQLite tells nobody of: those in brackets, or any."""
 
 
 def create(connection: sqlite3.Connection, used: Collection[str] = tuple(COLUMNS)) -> None:
@@ -58,7 +60,7 @@ def columns_used(
 
     ``connection`` has the whole view. ``may`` is the authorizer of the query. Raises what SQLite raises for a bad one.
     """
-    used = set(COLUMNS) if _MERGES_COLUMNS.search(plan) else set()
+    used = {name for found in _MERGES_COLUMNS.finditer(plan) for name in _merged(found[1])}
 
     def note(action: int, table: str | None, column: str | None, *_: object) -> int:
         if action == sqlite3.SQLITE_READ and table == NAME and column:
@@ -73,6 +75,11 @@ def columns_used(
     return used
 
 
+def _merged(bracket: str | None) -> Iterable[str]:
+    """The columns that a join merges which names those in ``bracket``."""
+    return COLUMNS if bracket is None else [name for name in COLUMNS if name in bracket.lower()]
+
+
 class FactLists:
     """The functions behind the view. ``failure`` is what one of them raised: SQLite keeps no such errors."""
 
@@ -83,29 +90,29 @@ class FactLists:
         connection.create_function("playhead_segment_facts", 9, self._of_segment)
         connection.create_function("playhead_line_facts", 2, self._of_line)
 
-    def _of_segment(self, key: str, commits: str, *columns: Any) -> str:
+    def _of_segment(self, key: str, commits: str, *columns: Any) -> bytes:
         try:
             block = StoredSegment(*columns).block(unescape(key))
-            return self._list(block.split(b"\n"), json.loads(commits))
+            return self._list(block.split(b"\n"), commits)
         except BaseException as error:
             self.failure = error
             raise
 
-    def _of_line(self, commits: str, line: bytes) -> str:
+    def _of_line(self, commits: str, line: bytes) -> bytes:
         try:
-            return self._list([line], json.loads(commits))
+            return self._list([line], commits)
         except BaseException as error:
             self.failure = error
             raise
 
-    def _list(self, lines: Iterable[bytes], commits: list[tuple[int, int, int]]) -> str:
+    def _list(self, lines: Iterable[bytes], commits: str) -> bytes:
         """The facts of ``lines`` as a JSON list of texts; ``commits`` says where they are in the store."""
-        text_of = self._format
+        text_of, encoded = self._format, _encoder.encode
         with_data, with_line, with_position = (
             column in self._used for column in ("data", "line", "position")
         )
         position, data, text = 0, "", ""
-        positions = _Positions(commits)
+        positions = _Positions(json.loads(commits))
         facts: Iterable[tuple[int, int, str, Any]]
         texts = []
         for line in lines:
@@ -124,10 +131,12 @@ class FactLists:
                     position = positions.of(seq)
                 if with_data:
                     data = bytes(raw).decode("utf-8", "replace")
-                texts.append(text_of(seq, position, time_ms, type, data, text, len(type), len(data)))
-        return json.dumps(texts, ensure_ascii=False)
+                texts.append(encoded(text_of(seq, position, time_ms, type, data, text, len(type), len(data))))
+                text = ""
+        return b"[%b]" % b",".join(texts)
 
 
+_encoder = msgspec.json.Encoder()
 _NOBODY = SessionId("")
 
 
@@ -177,6 +186,8 @@ def _columns(used: Collection[str]) -> str:
         cut[texts[-1]] = f"substr(f.value, {start})"
     if "position" in cut:
         cut["position"] = f"nullif({cut['position']}, 0)"
+    if "line" in cut:
+        cut["line"] = f"nullif({cut['line']}, '')"
     cut |= {"session_id": "s.id", "session": "s.key", "generation": "s.generation"}
     return ", ".join(f"{cut.get(name, 'NULL')} AS {name}" for name in COLUMNS)
 
@@ -188,13 +199,14 @@ def _view(used: Collection[str]) -> str:
         SELECT {columns}
           FROM main.session s
           JOIN main.segment g ON g.session_id = s.id
-          JOIN json_each(playhead_segment_facts(
-              s.key, {_commits("g.seq0", "g.n")}, g.line0, g.lines, g.seq0, g.n, g.codec, g.raw_len, g.body)) f
+          JOIN json_each(CAST(playhead_segment_facts(
+              s.key, {_commits("g.seq0", "g.n")}, g.line0, g.lines, g.seq0, g.n, g.codec, g.raw_len, g.body
+          ) AS TEXT)) f
         UNION ALL
         SELECT {columns}
           FROM main.session s
           JOIN main.event e ON e.session_id = s.id
-          JOIN json_each(playhead_line_facts({_commits("e.seq0", "e.n")}, e.line)) f
+          JOIN json_each(CAST(playhead_line_facts({_commits("e.seq0", "e.n")}, e.line) AS TEXT)) f
     """
 
 
