@@ -29,7 +29,6 @@ QUERIES = ("select", "with", "values", "explain")
 
 _ONLY_QUERIES = "only queries are answered, nothing is changed"
 _BEGINNING = re.compile(r"(?:\s|\(|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*([a-z]*)", re.DOTALL | re.IGNORECASE)
-_BATCH = 500
 
 
 class QueryTimedOut(PlayheadError):
@@ -215,6 +214,7 @@ def _stops_at(beginning: str, message: str) -> bool:
 # PostgreSQL
 
 _DECLARE = "DECLARE playhead_answer NO SCROLL CURSOR FOR "
+_FETCH = b"FETCH 500 FROM playhead_answer"
 
 
 @contextmanager
@@ -228,15 +228,14 @@ def _on_postgres(database: Database, sql: str, keyword: str, timeout_s: float | 
         for json_type in ("json", "jsonb"):
             cursor.adapters.register_loader(json_type, TextLoader)
         prefix = "" if keyword == "explain" else _DECLARE
+        timeout_ms = 0 if timeout_s is None else max(1, int(timeout_s * 1000))
         try:
-            cursor.execute("SET TRANSACTION READ ONLY")
-            cursor.execute(
-                f"SET LOCAL statement_timeout = {0 if timeout_s is None else max(1, int(timeout_s * 1000))}"
-            )
+            cursor.execute(b"SET TRANSACTION READ ONLY")
+            cursor.execute(b"SET LOCAL statement_timeout = %d" % timeout_ms)
             # Prepared, so that the server takes one statement and no more.
             cursor.execute((prefix + sql).encode(), prepare=True)
             if prefix:
-                cursor.execute(f"FETCH {_BATCH} FROM playhead_answer")
+                cursor.execute(_FETCH)
             columns = tuple(column.name for column in cursor.description or ())
             yield Answer(columns, _fetched(cursor, bool(prefix)))
         except psycopg.Error as error:
@@ -249,7 +248,7 @@ def _fetched(cursor: psycopg.Cursor[Any], declared: bool) -> Iterator[tuple[Any,
         yield from rows
         if not declared:
             return
-        cursor.execute(f"FETCH {_BATCH} FROM playhead_answer")
+        cursor.execute(_FETCH)
 
 
 def _postgres_error(
