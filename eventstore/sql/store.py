@@ -386,10 +386,17 @@ class SqlStore:
 
     def archive(self, source: BytesSource) -> Ingested:
         """Keep a file as bytes, in one transaction."""
-        with self.database.write() as link:
-            changed, added = artifacts.put_bytes(link, source, self.clock())
-            commits.count(link, artifacts=added)
-        return Ingested(changed=changed, findings=() if source.refused is None else (source.refused,))
+        attempt = 1
+        while True:
+            try:
+                with self.database.write() as link:
+                    changed, added = artifacts.put_bytes(link, source, self.clock())
+                    commits.count(link, artifacts=added)
+                return Ingested(changed=changed, findings=() if source.refused is None else (source.refused,))
+            except IntegrityError:
+                if attempt == _ATTEMPTS:
+                    raise  # not another importer of the same file: what that one wrote we then see
+                attempt += 1
 
     def files(self) -> list[artifacts.StoredFile]:
         """Every imported file, every version, by root and path."""

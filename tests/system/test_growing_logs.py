@@ -139,7 +139,7 @@ def test_each_prefix_and_then_the_whole_gives_what_the_whole_gives(tmp_path: Pat
     file = tmp_path / ("small.jsonl.zstd" if compressed else "small.jsonl")
     file.write_bytes(whole)
     expected = imported_once(file)
-    for size in range(0, len(whole), 11):
+    for size in range(0, len(whole), 17):
         with open_store("sqlite://") as store:
             file.write_bytes(whole[:size])
             import_paths(store, [file])

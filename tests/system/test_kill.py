@@ -92,6 +92,11 @@ def acknowledged(appender: subprocess.Popen[bytes]) -> list[list[int]]:
     return [list(map(int, line.split())) for line in whole]
 
 
+def require_no_traceback(process: subprocess.Popen[bytes]) -> None:
+    _, err = process.communicate(timeout=30)
+    assert b"Traceback" not in err, err.decode()
+
+
 def check(store: SqlStore, acks: list[list[int]]) -> None:
     """Nothing acknowledged is lost, nothing is there twice, nothing is damaged."""
     assert [problem for problem in store.verify() if problem.severity == "error"] == []
@@ -114,7 +119,7 @@ def one_round(home: Path, undisturbed: dict[str, str], folder: Path, seed: int) 
         appender = start(APPENDER, address)
         for process in draw.sample([importer, appender], 2):
             kill_after(process, draw.uniform(0, 0.8))
-        importer.communicate(timeout=30)
+        require_no_traceback(importer)
         acks += acknowledged(appender)
         with open_store(str(address)) as store:
             check(store, acks)
@@ -160,7 +165,7 @@ def test_sealing_killed_at_random_moments_changes_nothing_that_can_be_read(
     sealing = start_playhead("store", "seal", store=address)
     wait_for(lambda: Path(f"{address}-wal").exists(), sealing)
     kill_after(sealing, random.Random(seed).uniform(0, 0.5))
-    sealing.communicate(timeout=30)
+    require_no_traceback(sealing)
     with open_store(str(address)) as store:
         assert [problem for problem in store.verify() if problem.severity == "error"] == []
         assert heads(store) == before
@@ -190,7 +195,7 @@ def test_an_export_killed_at_random_moments_leaves_whole_files_only(
     exporting = start_playhead("export", "--all", "-o", out, store=imported)
     wait_for(out.is_dir, exporting)
     kill_after(exporting, random.Random(seed).uniform(0, 1.0))
-    exporting.communicate(timeout=30)
+    require_no_traceback(exporting)
     original = tree(home)
     for name, content in tree(out).items():
         if not name.endswith(".partial"):

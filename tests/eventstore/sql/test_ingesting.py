@@ -17,7 +17,7 @@ from stores import ENGINES, store_address
 from playhead.eventstore.errors import CorruptLog, NotALog, ReadOnlySession
 from playhead.eventstore.log import NewEvent
 from playhead.eventstore.source import BytesSource
-from playhead.eventstore.sql import SqlStore, commits, open_store
+from playhead.eventstore.sql import SqlStore, artifacts, commits, open_store
 from playhead.eventstore.sql.finding_list import MAX_FINDINGS
 from playhead.eventstore.sql.ingesting import MAX_BRANCHES
 
@@ -380,4 +380,17 @@ def test_an_append_that_was_rolled_back_leaves_no_number_of_a_type_behind(
             session.append([NewEvent("x/new", {})])
     session.append([NewEvent("x/new", {})])
     assert [fact.type for fact in session.read()] == ["x/new"]
+    assert problems(store) == []
+
+
+def test_a_file_that_another_importer_kept_in_the_same_moment_is_found_on_the_second_try(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noise = BytesSource("/logs", "noise", "bytes", io.BytesIO(b"noise"))
+    assert store.archive(noise).changed
+    look = artifacts.latest
+    blind = iter([True])
+    monkeypatch.setattr(artifacts, "latest", lambda *at: None if next(blind, False) else look(*at))
+    assert not store.archive(noise).changed
+    assert [file.path for file in store.files()] == ["noise"]
     assert problems(store) == []
