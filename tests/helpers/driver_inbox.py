@@ -20,7 +20,10 @@ class Crash(Exception):
 
 
 class InboxDriver:
-    """Writes events, and keeps the lists. ``crash_at`` is how many events become durable before the process dies."""
+    """Writes events, and keeps the lists. ``crash_at`` is how many events become durable before the process dies.
+
+    ``ticks`` are the milliseconds that may pass between two events; the clock may step back.
+    """
 
     def __init__(self, random: Random, session: str) -> None:
         self.random = random
@@ -30,6 +33,7 @@ class InboxDriver:
         self.crash_at: int | None = None
         self.messages: dict[str, Json] = {}
         self.time = CREATED_MS
+        self.ticks = (0, 1, 3, 20, 20, 400, -5)
         self.ids = 0
         self.turn: int | None = None
         self.step = 0
@@ -49,7 +53,7 @@ class InboxDriver:
         seq = len(self.events)
         if self.crash_at is not None and seq >= self.crash_at:
             raise Crash
-        self.time += self.random.choice((0, 1, 3, 20, 20, 400, -5))
+        self.time += self.random.choice(self.ticks)
         return self.write(type, data, effect, **envelope)
 
     def write(self, type: str, data: Any, effect: Effect | None = None, **envelope: Any) -> int:

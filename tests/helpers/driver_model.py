@@ -353,9 +353,11 @@ def recorded(events: list[Json]) -> list[Recorded]:
     return [fact for event in events for fact in envelope.facts(json_text.dumps(event), SessionId("s1"))]
 
 
-def play(random: Random) -> Played:
+def play(random: Random, *, steady_clock: bool = False) -> Played:
     """A session of up to three lives, the last of which may have ended in a crash; some are children."""
     driver = Driver(random, "p")
+    if steady_clock:
+        driver.ticks = tuple(tick for tick in driver.ticks if tick >= 0)
     lives = random.randint(1, 3)
     for life in range(lives):
         last = life == lives - 1
@@ -371,6 +373,6 @@ def play(random: Random) -> Played:
     return driver.played()
 
 
-def playing() -> st.SearchStrategy[Played]:
+def playing(*, steady_clock: bool = False) -> st.SearchStrategy[Played]:
     """Sessions as drivers write them, each with its truth."""
-    return st.randoms(use_true_random=False).map(play)
+    return st.randoms(use_true_random=False).map(lambda random: play(random, steady_clock=steady_clock))

@@ -1,0 +1,134 @@
+"""A log and its migrated form give the same rows in every table, but for what a migration has to change.
+
+The pairs are those that released runtimes left behind, each source in its repaired view, and sessions of the driver
+model, written in every later layout and read back. Seqs differ, because streams move into messages; system prompts
+become messages of their own; producers of injected messages get kinds of their own. Nothing else may differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from driver_model import Played, playing
+from hypothesis import given, settings
+from twins import Log, Twins, twins
+
+import playhead
+from playhead.adapters.dsh.importer import import_paths
+from playhead.adapters.dsh.writer import LAYOUTS, write_log
+from playhead.projections import registry
+from playhead.projections.folding import advance, begin, fold, with_closers
+from playhead.projections.inbox import inbox, moments
+from playhead.projections.projection import Projection, Row
+
+PROJECTIONS = [each for each in registry.every() if each.tables and each.name != "events"]
+"""All that show folded state; ``read_event`` holds the events themselves."""
+
+UNLIKE = {
+    ("read_session", "format"),
+    ("read_session", "events"),
+    ("read_session", "inherited_events"),
+    ("read_message", "source_kind"),  # ``source`` and ``provenance`` say the same for all formats
+}
+KNOWN_LATER = {("read_model_call", "first_token_ms"), ("read_message", "first_token_ms")}
+"""The first token is a delta: facts tell it only where streams lie inside messages."""
+
+OF_CHUNKS = {"first_ms", "last_ms"}
+"""Times of the first and the last fact: a chunk is one only where it is an event."""
+
+CLOSERS = ("TOOL_NOT_STARTED", "TOOL_OUTCOME_UNKNOWN")
+
+
+def rows(
+    projection: Projection[Any], log: Log, *, repaired: bool = False
+) -> list[tuple[str, dict[str, Any]]]:
+    """The rows of the log in order, as far as a migration keeps them."""
+    events = log.events(deltas=False)
+    emitted: list[Row] = []
+    folded = advance(
+        projection,
+        begin(projection, log.header),
+        with_closers(log, events, None) if repaired else events,
+        emitted=emitted,
+    )
+    assert folded.complete
+    columns = {table.name: [column.name for column in table.columns] for table in projection.tables}
+    named = [
+        (row.table, dict(zip(columns[row.table], row.values, strict=True)))
+        for row in (*emitted, *projection.rows(folded.state))
+    ]
+    return [(table, _kept(table, row)) for table, row in named if row.get("provenance") != "system-prompt"]
+
+
+def _kept(table: str, row: dict[str, Any]) -> dict[str, Any]:
+    kept = {
+        name: value for name, value in row.items() if not name.endswith("seq") and (table, name) not in UNLIKE
+    }
+    if row.get("error_code") in CLOSERS:  # the wording of a repair is free, and its id ends with its seq
+        kept = {name: value for name, value in kept.items() if not name.startswith("result")}
+    return kept
+
+
+def assert_alike(
+    older: list[tuple[str, dict[str, Any]]],
+    newer: list[tuple[str, dict[str, Any]]],
+    free: Collection[str] = (),
+) -> None:
+    """No difference, but in ``free`` columns, and that the newer one may know what the older one does not."""
+    assert [table for table, _ in older] == [table for table, _ in newer]
+    for (table, before), (_, after) in zip(older, newer, strict=True):
+        for name, value in before.items():
+            if name in free or (value is None and (table, name) in KNOWN_LATER):
+                continue
+            assert after[name] == value, (table, name, before)
+
+
+@pytest.mark.parametrize("projection", PROJECTIONS, ids=lambda each: each.name)
+@pytest.mark.parametrize("pair", twins())
+def test_a_recorded_log_and_its_migrated_form_give_the_same_rows(
+    pair: Twins, projection: Projection[Any]
+) -> None:
+    assert_alike(rows(projection, pair.source, repaired=True), rows(projection, pair.migrated))
+
+
+def test_recorded_pairs_come_from_every_older_format_and_some_end_in_a_crash() -> None:
+    pairs: list[Twins] = [parameter.values[0] for parameter in twins()]
+    if pairs == [None]:
+        pytest.skip("the reference material is not here")
+    steps = {(pair.source.header.version, pair.migrated.header.version) for pair in pairs}
+    assert steps >= {(0, 3), (0, 4), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)}
+    assert any(list(with_closers(pair.source, iter(()), None)) for pair in pairs)
+
+
+OTHER_LAYOUTS = [name for name, layout in LAYOUTS.items() if not layout.adds_totals]
+"""The layouts that keep the figures of a session as they are."""
+
+
+def written(played: Played, layout: str) -> Log:
+    """The session as it comes back from a file of this layout."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "session.jsonl"
+        file.write_bytes(write_log(LAYOUTS[layout], played.header, [played.facts], compressed=False))
+        with playhead.open_store("sqlite://") as store:
+            import_paths(store, [file])
+            (info,) = store.sessions()
+            session = store.session(info.id)
+            return Log(session.header, tuple(session.events()))
+
+
+@pytest.mark.parametrize("layout", OTHER_LAYOUTS)
+@settings(max_examples=20)
+@given(played=playing(steady_clock=True))
+def test_a_session_gives_the_same_rows_in_every_layout(layout: str, played: Played) -> None:
+    """The clock never steps back: whether it did is told by facts, and chunks are facts in some layouts only."""
+    native, other = Log(played.header, tuple(played.facts)), written(played, layout)
+    for projection in PROJECTIONS:
+        free = OF_CHUNKS if projection.name == "session-list" else ()
+        assert_alike(rows(projection, native), rows(projection, other), free)
+    pending = fold(other, inbox).state
+    lists = [(lists.next_turn, lists.next_step) for _, lists in moments(pending)]
+    assert lists == [(lists.next_turn, lists.next_step) for _, lists in moments(fold(native, inbox).state)]
