@@ -6,7 +6,7 @@ contradicts itself; a *note* is worth a word and no more.
 Kinds, damage: ``torn-tail`` ``torn-frame`` ``bad-frame`` ``bad-magic`` ``skippable-frame``
 ``bad-json`` ``bad-row`` ``bad-envelope`` ``blank-line`` ``invalid-utf8`` ``two-records-on-one-line``
 ``seq-gap`` ``branch`` ``orphan-rows`` ``bad-database``. Notes: ``bom`` ``crlf`` ``extra-header-field``
-``header-frame`` ``other-folder`` ``other-version`` ``clock-went-back``.
+``header-frame`` ``other-folder`` ``other-version``.
 """
 
 from __future__ import annotations
