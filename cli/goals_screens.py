@@ -73,10 +73,12 @@ def _goal(record: GoalRecord) -> None:
             output.line(f"  {line}")
     output.line("")
     steps = _steps(record)
-    width = max(len(str(step.seq)) for step in steps)
+    width = max(3, *(len(str(step.seq)) for step in steps))
+    time = len(units.when(steps[0].at_ms))
+    output.line(paint(f"{'SEQ':>{width}}  {'TIME':<{time}}  WHAT HAPPENED", "bold"))
     before: Revision | None = None
     for step in steps:
-        head = f"{step.seq:>{max(width, 3)}}  {units.when(step.at_ms)}  "
+        head = f"{step.seq:>{width}}  {units.when(step.at_ms)}  "
         what, style, more = _round(step) if isinstance(step, Round) else _revision(step, before)
         lead = " " * len(head)
         first, *rest = wrap(more, max(columns - len(head) - 24, 16))

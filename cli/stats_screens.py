@@ -70,7 +70,7 @@ def overview(summary: Summary, *, alone: bool) -> None:
 
 
 def _calls(made: Figures) -> Iterable[_Line]:
-    yield _Line("turns", _number(made.turns))
+    yield _Line("turns", _number(made.turns), "with a step")
     yield _Line("steps", _number(made.steps))
     yield _Line("model calls", _number(made.calls), _listed(made.outcomes))
     if made.failures:

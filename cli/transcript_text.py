@@ -121,7 +121,10 @@ class TranscriptText:
         ending = turn.ending
         if not turn.steps:
             yield ""
-            yield from self._block("no step was entered in this turn", "dim")
+            told = "no step was entered in this turn"
+            if ending is not None and ending.reason != "completed":
+                told += "; `playhead inbox` tells what it had taken from the queue"
+            yield from self._block(told, "dim")
         if ending is None:
             yield ""
             yield from self._block("the turn has no end: it is still running, or was cut off", "yellow")
@@ -184,7 +187,10 @@ class TranscriptText:
         for at, part in enumerate(said):
             if at:
                 yield ""
-            yield from self._text(part.text, "" if part.kind == "text" else "dim")
+            if part.kind == "reasoning":
+                yield from self._thought(part.text)
+            else:
+                yield from self._text(part.text, "" if part.kind == "text" else "dim")
         if answer.interrupted:
             yield from self._block("interrupted: the answer was cancelled here", "yellow")
         elif answer.finish == "max-tokens":
@@ -267,6 +273,12 @@ class TranscriptText:
     def _text(self, text: str, style: str = "") -> Iterator[str]:
         for line in split(text):
             yield from self._wrapped(line, 2, style)
+
+    def _thought(self, text: str) -> Iterator[str]:
+        """Reasoning, with a bar in front of it, so that it is no answer without colours either."""
+        for line in split(text):
+            for piece in wrap(line, None if self.width is None else self._room(4)):
+                yield "  " + paint(f"│ {piece}".rstrip(), "dim")
 
     def _cut(self, text: str, indent: int, limit: int, style: str) -> Iterator[str]:
         """The text as it is, or its first lines and how much more there is."""

@@ -113,7 +113,7 @@ User
   injected by weather: 20 characters
 
 Assistant · m
-  First look.
+  │ First look.
 
   I look.
 
