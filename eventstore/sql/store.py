@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import time
-import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
-from sqlalchemy import inspect
 from sqlalchemy.exc import IntegrityError
 
 from playhead.eventstore.dialect import Dialect, Native
 from playhead.eventstore.errors import (
     SessionExists,
     SessionNotFound,
-    StoreOutdated,
     StoreUnavailable,
     UsageError,
 )
@@ -31,25 +28,26 @@ from playhead.eventstore.sql import (
     commits,
     heads,
     ingesting,
+    preparing,
     reading,
     rebuilding,
-    schema,
     sealing,
     session_row,
+    status,
     verifying,
 )
 from playhead.eventstore.sql.columns import escape, unescape
-from playhead.eventstore.sql.engine import Database, Link, is_memory, store_url
+from playhead.eventstore.sql.engine import Database, Link, store_url
 from playhead.eventstore.sql.finding_list import FindingList
 from playhead.eventstore.sql.heads import Head
 from playhead.eventstore.sql.ingesting import Taken
 from playhead.eventstore.sql.problem import Problem
 from playhead.eventstore.sql.session_row import SessionRow, pack_findings
 from playhead.eventstore.sql.sql_session import SqlSession
+from playhead.eventstore.sql.type_ids import TypeIds
 
 _OPEN_READERS = 64
 _ATTEMPTS = 4
-_MAKING_A_STORE = 0x706C61796865  # any number that other programs in the database do not lock
 
 
 def now_ms() -> int:
@@ -73,86 +71,6 @@ def open_store(
     return SqlStore.open(address, create=create, dialects=dialects, clock=clock)
 
 
-def _prepare(database: Database, create: bool) -> None:
-    """Make sure that a current store is there."""
-    file = database.file
-    if file is not None and not file.exists():
-        if not create:
-            raise StoreUnavailable(f"there is no store at {file}; `playhead import` makes one")
-        if not file.parent.is_dir():
-            try:
-                file.parent.mkdir(parents=True, mode=0o700)
-            except OSError as error:
-                raise StoreUnavailable(f"cannot make the folder {file.parent}: {error.strerror}") from error
-    with database.read() as link:
-        tables = set(inspect(link.connection).get_table_names())
-        revision = None
-        if "alembic_version" in tables:
-            found = link.one("SELECT version_num FROM alembic_version")
-            revision = found[0] if found else None
-        if revision == schema.REVISION:
-            return
-        if revision is not None:
-            hint = (
-                "`playhead store upgrade` brings it up to date"
-                if _older(revision)
-                else "use a newer Playhead"
-            )
-            raise StoreOutdated(
-                f"the store {database.name} has schema {revision}, this release needs {schema.REVISION}: {hint}"
-            )
-        if tables & set(schema.metadata.tables):
-            raise StoreUnavailable(f"{database.name} holds tables of the same names that are not Playhead's")
-    if tables and database.file is not None:
-        raise StoreUnavailable(f"{database.name} is a SQLite database, but not a Playhead store")
-    if not create:
-        raise StoreUnavailable(f"{database.name} holds no store; `playhead import` makes one")
-    with database.write() as link:
-        if link.postgres:
-            link.run("SELECT pg_advisory_xact_lock(?)", (_MAKING_A_STORE,))
-        if "alembic_version" in inspect(link.connection).get_table_names():
-            return  # another process was first
-        schema.metadata.create_all(link.connection)
-        link.run("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
-        link.run("INSERT INTO alembic_version (version_num) VALUES (?)", (schema.REVISION,))
-        begin(link)
-
-
-def _older(revision: str) -> bool:
-    return revision < schema.REVISION
-
-
-def begin(link: Link) -> None:
-    """Write the one row of a new store."""
-    link.run(
-        "INSERT INTO store (id, format, store_uuid, pos, sessions, artifacts) VALUES (1, ?, ?, 0, 0, 0)",
-        (schema.FORMAT, str(uuid.uuid4())),
-    )
-
-
-class TypeIds:
-    """Numbers for event type names, shared by all sessions of a store."""
-
-    def __init__(self) -> None:
-        self._ids: dict[str, int] = {}
-
-    def ids(self, link: Link, names: Iterable[str]) -> dict[str, int]:
-        """The number of each name; a name that is new gets one, which is not yet remembered."""
-        found = {}
-        for name in sorted(names):
-            number = self._ids.get(name)
-            if number is None:
-                stored = escape(name)
-                link.run("INSERT INTO type (name) VALUES (?) ON CONFLICT (name) DO NOTHING", (stored,))
-                number = link.one("SELECT id FROM type WHERE name = ?", (stored,))[0]
-            found[name] = number
-        return found
-
-    def remember(self, ids: Mapping[str, int]) -> None:
-        """Take over numbers whose transaction was committed; before that they may still be taken back."""
-        self._ids.update(ids)
-
-
 class SqlStore:
     """Sessions and files in one database; see ``log.Store`` and ``source.Archive`` for what is promised."""
 
@@ -174,7 +92,7 @@ class SqlStore:
         """The store at ``address``. See ``open_store``."""
         database = Database(store_url(address))
         try:
-            _prepare(database, create)
+            preparing.prepare(database, create)
         except BaseException:
             database.close()
             raise
@@ -470,30 +388,7 @@ class SqlStore:
     def status(self) -> dict[str, Any]:
         """Figures about the store: schema, identity, counts, sizes in bytes."""
         with self.database.read() as link:
-            store = link.one("SELECT format, store_uuid, pos, sessions, artifacts FROM store WHERE id = 1")
-            lines, sealed, events = link.one(
-                "SELECT coalesce(sum(lines), 0), coalesce(sum(sealed_lines), 0), coalesce(sum(events), 0) FROM session"
-            )
-            segment_count, raw, body = link.one(
-                "SELECT count(*), coalesce(sum(raw_len), 0), coalesce(sum(length(body)), 0) FROM segment"
-            )
-            size = _size(link, self.database)
-        return {
-            "store": self.database.name,
-            "uuid": store[1],
-            "schema": schema.REVISION,
-            "format": store[0],
-            "position": store[2],
-            "sessions": store[3],
-            "files": store[4],
-            "events": int(events),
-            "lines": int(lines),
-            "unsealed_lines": int(lines - sealed),
-            "segments": segment_count,
-            "segment_bytes": int(body),
-            "line_bytes": int(raw),
-            "size_bytes": size,
-        }
+            return status.status(link, self.database)
 
     def close(self) -> None:
         """Give all connections back. An in-memory store is gone with this."""
@@ -506,12 +401,3 @@ class SqlStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _size(link: Link, database: Database) -> int | None:
-    if link.postgres:
-        return int(link.one("SELECT pg_database_size(current_database())")[0])
-    if is_memory(database.url):
-        return None
-    pages, page_bytes = link.one("PRAGMA page_count")[0], link.one("PRAGMA page_size")[0]
-    return int(pages) * int(page_bytes)
