@@ -48,7 +48,7 @@ _Time = Annotated[int, msgspec.Meta(ge=-SAFE_INTEGER, le=SAFE_INTEGER)]
 
 
 class Envelope(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """The seven members of an event, as the fast path accepts them."""
+    """The seven members of an event, as the fast path accepts them. None of them can be part of a cycle."""
 
     type: str
     seq: _Seq

@@ -42,6 +42,7 @@ LINE_LIMIT_BYTES = 256 << 20
 
 _BOM = b"\xef\xbb\xbf"
 _HEAD_BYTES = 64 << 10
+"""How much is read at a time in search of the header, which is all of it for nearly every file."""
 _SPOOL_BYTES = 8 << 20
 
 
