@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from playhead.cli import damage, moments, output, place, tracing, units
+from playhead.cli import damage, fold_report, moments, output, place, tracing, units
 from playhead.cli.app import DONE, FOUND_A_PROBLEM, command
 from playhead.cli.safe_text import safe
 from playhead.cli.selection import Place, Selection
@@ -132,8 +132,7 @@ def _tell_unknown(log: SqlSession, ignorable: Iterable[str], strict: bool) -> bo
         if strict:
             raise UnknownEventType(event.type, event.seq, log.id)
         unknown = True
-        where = f"unknown event type {event.type}, first at seq {event.seq}"
-        output.note(f"{safe(log.id)}: interpretation incomplete: {safe(where)}")
+        fold_report.tell_unknown(log.id, event.type, event.seq)
     return unknown
 
 

@@ -21,13 +21,18 @@ def tell(info: SessionInfo, folded: Folded[Any], breaches: Sequence[Breach]) -> 
     subject = safe(info.id)
     problem = damage.tell(info.id, info.findings)
     for type, seq in folded.unknown:
-        where = safe(f"unknown event type {type}, first at seq {seq}")
-        output.note(f"{subject}: interpretation incomplete: {where}")
+        tell_unknown(info.id, type, seq)
     for breach in breaches[: damage.SHOWN]:
         output.note(f"{subject}: seq {breach.seq}: {safe(breach.message)} ({breach.kind})")
     if len(breaches) > damage.SHOWN:
         output.note(f"{subject}: {len(breaches) - damage.SHOWN:,} more of the kind; --json lists all")
     return problem or not folded.complete or bool(breaches)
+
+
+def tell_unknown(session: str, type: str, seq: int) -> None:
+    """Say that an event, the first of a type that nobody knows, may change what follows."""
+    where = safe(f"unknown event type {type}, first at seq {seq}")
+    output.note(f"{safe(session)}: interpretation incomplete: {where}")
 
 
 def require_none(info: SessionInfo, breaches: Sequence[Breach]) -> None:

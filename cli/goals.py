@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from playhead.cli import damage, goals_screens, output, place
+from playhead.cli import fold_report, goals_screens, output, place
 from playhead.cli.app import DONE, FOUND_A_PROBLEM, command
-from playhead.cli.safe_text import safe
 from playhead.cli.target import GenerationOption, SessionArgument, opened
-from playhead.eventstore.errors import CorruptLog, UsageError
-from playhead.eventstore.findings import damage as damaged
-from playhead.projections.goal import GoalHistory, goal
-
-if TYPE_CHECKING:
-    from playhead.eventstore.log import SessionInfo
-    from playhead.projections.folding import Folded
+from playhead.eventstore.errors import UsageError
+from playhead.projections.goal import goal
 
 
 @command("goals")
@@ -52,36 +46,11 @@ def goals(
             log.require_sound()
         folded = fold(log, goal, at=at, repaired=repaired, strict=strict, ignorable=ignorable or ())
     state = folded.state
-    if strict and state.breaches:
-        breach = state.breaches[0]
-        raise CorruptLog(info.id, f"seq {breach.seq}: {breach.message}", seq=breach.seq, kind=breach.kind)
-    problem = _tell(info, folded)
+    if strict:
+        fold_report.require_none(info, state.breaches)
+    problem = fold_report.tell(info, folded, state.breaches)
     if json:
-        output.json_line(_about(info, folded) | goal.view(state))
+        output.json_line(fold_report.about(info, folded) | goal.view(state))
     else:
         goals_screens.show(state)
     return FOUND_A_PROBLEM if problem else DONE
-
-
-def _tell(info: SessionInfo, folded: Folded[GoalHistory]) -> bool:
-    """Say on stderr what is wrong; whether anything is."""
-    subject = safe(info.id)
-    problem = damage.tell(info.id, info.findings)
-    for type, seq in folded.unknown:
-        where = safe(f"unknown event type {type}, first at seq {seq}")
-        output.note(f"{subject}: interpretation incomplete: {where}")
-    breaches = folded.state.breaches
-    for breach in breaches[: damage.SHOWN]:
-        output.note(f"{subject}: seq {breach.seq}: {safe(breach.message)} ({breach.kind})")
-    if len(breaches) > damage.SHOWN:
-        output.note(f"{subject}: {len(breaches) - damage.SHOWN:,} more of the kind; --json lists all")
-    return problem or not folded.complete or bool(breaches)
-
-
-def _about(info: SessionInfo, folded: Folded[GoalHistory]) -> dict[str, Any]:
-    return {
-        "session": info.id,
-        "generation": info.generation,
-        "damaged": [damage.as_json(finding) for finding in damaged(info.findings)],
-        "unknown": [{"type": type, "seq": seq} for type, seq in folded.unknown],
-    }
