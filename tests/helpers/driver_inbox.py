@@ -33,7 +33,7 @@ class InboxDriver:
         self.crash_at: int | None = None
         self.messages: dict[str, Json] = {}
         self.time = CREATED_MS
-        self.ticks = (0, 1, 3, 20, 20, 400, -5)
+        self.ticks: tuple[int, ...] = (0, 1, 3, 20, 20, 400, -5)
         self.ids = 0
         self.turn: int | None = None
         self.step = 0
