@@ -62,6 +62,9 @@ def _indexes_first(members: dict[str, Any]) -> dict[str, Any]:
     return {key: members[key] for key in sorted(indexes, key=int)} | members
 
 
+_quick = msgspec.json.Decoder()
+"""Gives what ``exact_decoder`` gives, several times faster, or fails: at lone surrogates, say, or infinite numbers."""
+
 exact_decoder = json.JSONDecoder(parse_constant=_refuse)
 _long_decoder = json.JSONDecoder(parse_constant=_refuse, parse_int=_long_int)
 _ecma_decoder = json.JSONDecoder(parse_constant=_refuse, parse_int=_ecma_int, object_pairs_hook=_ecma_object)
@@ -69,7 +72,10 @@ _ecma_decoder = json.JSONDecoder(parse_constant=_refuse, parse_int=_ecma_int, ob
 
 def parse(text: bytes | str) -> Json:
     """The value of a JSON text. Integers are exact. Raises ``ValueError`` for anything that is not JSON."""
-    return _decode(text, exact_decoder)
+    try:
+        return _quick.decode(text)
+    except (ValueError, RecursionError):
+        return _decode(text, exact_decoder)
 
 
 def parse_ecma(text: bytes | str) -> Json:

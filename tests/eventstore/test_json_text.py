@@ -302,6 +302,31 @@ def test_reading_without_recursion_gives_what_the_decoder_gives(text: str) -> No
         assert json_deep.decode(text, json_text.exact_decoder) == expected
 
 
+@given(json_values, st.sampled_from(["", " ", "\n\t", "x", ","]), st.booleans())
+def test_reading_quickly_gives_what_the_standard_decoder_gives(
+    value: Any, around: str, escaped: bool
+) -> None:
+    text = around + json.dumps(value, ensure_ascii=escaped) + around
+    _read_alike(text, text.encode("utf-8", "surrogatepass").decode("utf-8", "replace"))
+
+
+@given(st.text("0123456789-+.eE", max_size=30))
+def test_a_spelling_of_a_number_is_read_as_the_standard_decoder_reads_it(text: str) -> None:
+    _read_alike(text, text)
+
+
+def _read_alike(text: str, replaced: str) -> None:
+    """As text, and as bytes, in which what is not UTF-8 is ``replaced``."""
+    for given_text, standard in ((text, text), (text.encode("utf-8", "surrogatepass"), replaced)):
+        try:
+            wanted = json_text.exact_decoder.decode(standard)
+        except json.JSONDecodeError:
+            with pytest.raises(ValueError, match=r"\S"):
+                json_text.parse(given_text)
+        else:
+            assert repr(json_text.parse(given_text)) == repr(wanted)
+
+
 def test_an_ecma_reading_rounds_and_moves_index_keys_at_every_level() -> None:
     value = json_text.parse_ecma('{"b":{"x":1,"2":2,"1":3},"0":9007199254740993}')
     assert json_text.dumps(value) == b'{"0":9007199254740992,"b":{"1":3,"2":2,"x":1}}'
