@@ -66,6 +66,25 @@ def test_a_corpus_is_sound_logs_numbered_without_gaps(tmp_path: Path, layout: st
             next_seq += view.n
 
 
+@pytest.mark.parametrize("layout", ["live", "packed", "embedded"])
+def test_both_sides_of_a_fold_come_to_the_same(tmp_path: Path, layout: str) -> None:
+    program = (
+        "import sys; from pathlib import Path; from corpus import corpus; import folds, playhead\n"
+        "from playhead.adapters.dsh.importer import import_paths\n"
+        f"logs = corpus(3000, {layout!r}, 3, Path(sys.argv[1]))\n"
+        "with playhead.open_store('sqlite://') as store:\n"
+        "    import_paths(store, [logs.folder])\n"
+        "    for path in logs.files:\n"
+        "        for projection in (*folds.FACTS, *folds.FULL):\n"
+        "            header, events = folds.plain_events(path, deltas=projection.deltas)\n"
+        "            state = folds.advance(projection, folds.begin(projection, header), events).state\n"
+        "            assert state == folds.fold(store.session(header.id), projection).state\n"
+        "            assert projection.view(state)\n"
+    )
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], cwd=FOLDER, env=env, check=True)
+
+
 def test_the_benchmarks_measure_every_item_and_write_what_they_found(tmp_path: Path) -> None:
     out = tmp_path / "result.json"
     sizes = ["--events", "1000", "--peer-events", "500", "--rounds", "1"]
@@ -78,7 +97,7 @@ def test_the_benchmarks_measure_every_item_and_write_what_they_found(tmp_path: P
     assert done.returncode in (0, 1), done.stderr
     results = json.loads(out.read_text(encoding="utf-8"))["results"]
     assert {result["item"] for result in results} == {
-        *("import", "size", "export", "facts", "verify", "append", "peers")
+        *("import", "size", "export", "facts", "fold", "full fold", "verify", "append", "peers")
     }
     assert all(result["ratio"] > 0 for result in results)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["playhead-benchmarks", "result.json"]

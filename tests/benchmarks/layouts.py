@@ -1,4 +1,4 @@
-"""Whole logs in and out of a store: import, size, export, reading facts, verification."""
+"""Whole logs in and out of a store: import, size, export, reading and folding facts, verification."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import folds
 from corpus import Corpus
 from measure import Result, Target, medians, seconds
 
@@ -20,7 +21,7 @@ from playhead.eventstore import chunk_rows
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
 
-ITEMS = ("import", "size", "export", "facts", "verify")
+ITEMS = ("import", "size", "export", "facts", "fold", "full fold", "verify")
 
 _CHUNK = "assistant/chunk"
 _TARGETS = {
@@ -28,6 +29,7 @@ _TARGETS = {
     "size": Target(0.08, 0.055, less_is_better=True),
     "export": Target(0.15, 0.30),
     "facts": Target(3, 8),
+    "fold": Target(3, 8),
     "verify": Target(1.0, 2.0),
 }
 """They are meant for live logs; the other layouts are reported."""
@@ -65,13 +67,21 @@ class LayoutBenchmark:
             "import": (self.import_seconds, self.parse_seconds),
             "export": (self.export_seconds, self.raw_seconds),
             "facts": (self.facts_seconds, self.parsed_facts_seconds),
+            "fold": (
+                lambda: folds.stored_seconds(self._url, folds.FACTS),
+                lambda: folds.plain_seconds(self._corpus, folds.FACTS),
+            ),
+            "full fold": (
+                lambda: folds.stored_seconds(self._url, folds.FULL),
+                lambda: folds.plain_seconds(self._corpus, folds.FULL),
+            ),
             "verify": (self.verify_seconds, self.import_seconds),
         }
         megabytes = self._corpus.size_bytes / 1e6
         for item in ITEMS:
             if item not in wanted:
                 continue
-            target = _TARGETS[item] if self._corpus.layout == "live" else None
+            target = _TARGETS.get(item) if self._corpus.layout == "live" else None
             what = f"{item}, {self._corpus.layout}"
             if item == "size":
                 stored = self.store_bytes() / 1e6
