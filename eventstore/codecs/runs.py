@@ -278,8 +278,9 @@ class _Reader:
 
     def _placed_line(self, line: bytes, hole: int, base_seq: int, wanted: Wanted) -> bytes | None:
         """A line with a hole at ``hole`` as it was; None when its type is not wanted."""
-        seq = self.seq
-        (time,) = self._place(1)
+        seq, time = self.seq, self._times[self._placed]
+        self.seq += 1
+        self._placed += 1
         if LIST in line:
             before, _, behind = line.partition(LIST)
             line = before + self._list(base_seq) + behind

@@ -46,7 +46,10 @@ class Wanted:
 
     def facts(self, line: bytes) -> list[Recorded]:
         """The wanted facts of one line."""
-        return [fact for fact in envelope.facts(line, self.session) if self._takes(fact)]
+        found = envelope.facts(line, self.session)
+        if len(found) == 1:
+            return found if self._takes(found[0]) else []
+        return [fact for fact in found if self._takes(fact)]
 
     def _takes(self, fact: Recorded) -> bool:
         return (

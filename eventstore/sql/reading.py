@@ -223,16 +223,26 @@ class Positions:
         self._from_seq = from_seq
         self._page: list[commits.Commit] = []
         self._at = 0
+        self._known, self._behind = 0, 0
+        self._ahead = 0
 
     def of(self, seq: int) -> Position | None:
         """The position of ``seq``; None when the commit log does not know it."""
+        if self._known <= seq < self._behind:
+            return Position(self._ahead + seq)
+        return self._look_up(seq)
+
+    def _look_up(self, seq: int) -> Position | None:
+        """The same from the commits; the one that holds ``seq`` is remembered."""
         while True:
             while self._at < len(self._page):
                 commit = self._page[self._at]
                 if seq < commit.seq0:
                     return None
                 if seq < commit.seq0 + commit.n:
-                    return Position(commit.pos0 + seq - commit.seq0)
+                    self._known, self._behind = commit.seq0, commit.seq0 + commit.n
+                    self._ahead = commit.pos0 - commit.seq0
+                    return Position(self._ahead + seq)
                 self._at += 1
             with self._reads() as link:
                 self._page = commits.page_of_session(link, self._session_id, max(seq, self._from_seq))
