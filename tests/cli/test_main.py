@@ -120,15 +120,26 @@ def _wait_for(path: Path) -> None:
         time.sleep(0.02)
 
 
-def test_a_terminal_gets_headings_and_no_color_codes(shell: dict[str, Any], long_log: Path) -> None:
+@pytest.mark.parametrize(
+    ("columns", "headings"),
+    [
+        ("80", ["SESSION", "CREATED", "EVENTS", "TITLE"]),
+        (
+            "220",
+            ["SESSION", "GEN", "FORMAT", "CREATED", "LAST EVENT", "EVENTS", "LINES", "STATE", "CWD", "TITLE"],
+        ),
+    ],
+)
+def test_a_terminal_gets_the_headings_it_has_room_for_and_no_color_codes(
+    shell: dict[str, Any], long_log: Path, columns: str, headings: list[str]
+) -> None:
     assert run(shell, "import", long_log).returncode == 0
+    shell["env"]["COLUMNS"] = columns
     master, slave = pty.openpty()
     with open(master, "rb", buffering=0) as terminal:
         ran = subprocess.run([*PROGRAM, "sessions"], stdout=slave, stderr=subprocess.PIPE, **shell)
         os.close(slave)
         assert ran.returncode == 0, ran.stderr
         shown = terminal.read(10_000).decode()
-    assert shown.splitlines()[0].split() == [
-        *("SESSION", "GEN", "FORMAT", "CREATED", "LAST", "EVENT", "EVENTS", "LINES", "STATE", "CWD")
-    ]
+    assert shown.splitlines()[0].split() == " ".join(headings).split()
     assert "\x1b" not in shown
