@@ -12,9 +12,7 @@ from playhead.eventstore.sql import schema
 PAGE = (Path(__file__).parents[3] / "docs" / "store.md").read_text()
 
 
-@pytest.mark.parametrize(
-    "table", list(schema.metadata.tables.values()), ids=lambda table: table.name
-)
+@pytest.mark.parametrize("table", list(schema.metadata.tables.values()), ids=lambda table: table.name)
 def test_the_page_about_the_store_names_every_column(table: object) -> None:
     name, columns = table.name, [column.name for column in table.columns]  # type: ignore[attr-defined]
     section = re.search(rf"^## {name}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
