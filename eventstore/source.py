@@ -69,6 +69,7 @@ class LogSource(Protocol):
 
         Each call reads from the start. When the iterator is exhausted ``shape`` is complete.
         """
+        ...
 
     def begins_with(self, size_bytes: int, sha256: bytes) -> bool:
         """True when the first ``size_bytes`` bytes of the file have this SHA-256; False without a file."""

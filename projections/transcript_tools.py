@@ -62,7 +62,8 @@ def _result(state: Transcript, event: Recorded, data: dict[str, Any]) -> Transcr
 
     def ended(call: ToolCall) -> ToolCall:
         took = None
-        stand_in = members.text(error, "code") in _STAND_INS  # its time is that of the last event before a crash
+        # The time of a stand-in is that of the last event before a crash.
+        stand_in = members.text(error, "code") in _STAND_INS
         if call.started_seq is not None and call.started_ms is not None and not stand_in:
             took = state.took(call.started_seq, call.started_ms, event)
         return replace(
