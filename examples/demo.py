@@ -77,8 +77,9 @@ def show(folder: Path) -> None:
     print(f"\n$ export PLAYHEAD_STORE={shown(store)}")
     run("import", SESSIONS)
     run("sessions")
-    say("Where a prompt comes in, a call breaks off, and is made again:")
-    run("events", SHOWN, "--from", 3, "--to", 17)
+    run("show", SHOWN, "--turn", 1)
+    say("The same in the log, where the call breaks off and is made again:")
+    run("events", SHOWN, "--from", 9, "--to", 14)
     run("export", SHOWN, "-o", one)
     [original] = [file for file in files if SHOWN in file.parts]
     compare(original, one)

@@ -107,6 +107,8 @@ def test_the_python_example_of_the_readme_runs(tmp_path: Path) -> None:
         "1 files, 33 events, 0 damaged",
         "0 turn/start {'turn': 1}",
         "1 turn/end {'turn': 1, 'reason': {'kind': 'completed'}}",
+        "1 turn",
+        "{}",
     ]
 
 
