@@ -8,7 +8,15 @@ import typer
 
 from playhead.cli import fold_report, goals_screens, output, place
 from playhead.cli.app import DONE, FOUND_A_PROBLEM, command
-from playhead.cli.target import GenerationOption, SessionArgument, opened
+from playhead.cli.target import (
+    AtOption,
+    GenerationOption,
+    IgnorableOption,
+    RepairedOption,
+    SessionArgument,
+    StrictOption,
+    opened,
+)
 from playhead.eventstore.errors import UsageError
 from playhead.projections.goal import goal
 
@@ -16,18 +24,11 @@ from playhead.projections.goal import goal
 @command("goals")
 def goals(
     session: SessionArgument,
-    at: Annotated[int | None, typer.Option(min=0, metavar="SEQ", help="As it was after this event.")] = None,
-    repaired: Annotated[
-        bool, typer.Option("--repaired", help="Close what a crash left open, as a restart does.")
-    ] = False,
+    at: AtOption = None,
+    repaired: RepairedOption = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
-    ignorable: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TYPE", help="Events of this unknown type change nothing; repeatable."),
-    ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Show nothing of a log that is damaged or breaks a rule.")
-    ] = False,
+    ignorable: IgnorableOption = None,
+    strict: StrictOption = False,
     generation: GenerationOption = None,
     store: place.StoreOption = None,
 ) -> int:

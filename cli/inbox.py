@@ -11,7 +11,14 @@ import typer
 from playhead.cli import fold_report, inbox_screens, output, place, units
 from playhead.cli.app import DONE, FOUND_A_PROBLEM, command
 from playhead.cli.safe_text import safe
-from playhead.cli.target import GenerationOption, SessionArgument, opened
+from playhead.cli.target import (
+    GenerationOption,
+    IgnorableOption,
+    RepairedOption,
+    SessionArgument,
+    StrictOption,
+    opened,
+)
 from playhead.eventstore.errors import UsageError
 from playhead.eventstore.log import SessionInfo
 from playhead.projections import inbox as audit
@@ -53,17 +60,10 @@ def inbox(
             min=0, metavar="SEQ", help="As it was after this event: both lists, if nothing else is asked."
         ),
     ] = None,
-    repaired: Annotated[
-        bool, typer.Option("--repaired", help="Close what a crash left open, as a restart does.")
-    ] = False,
+    repaired: RepairedOption = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
-    ignorable: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TYPE", help="Events of this unknown type change nothing; repeatable."),
-    ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Show nothing of a log that is damaged or breaks a rule.")
-    ] = False,
+    ignorable: IgnorableOption = None,
+    strict: StrictOption = False,
     generation: GenerationOption = None,
     store: place.StoreOption = None,
 ) -> int:

@@ -14,7 +14,15 @@ from playhead.cli.app import DONE, FOUND_A_PROBLEM, command
 from playhead.cli.colour import paint
 from playhead.cli.paragraphs import clipped
 from playhead.cli.streamed_text import streamed_blocks
-from playhead.cli.target import GenerationOption, SessionArgument, opened
+from playhead.cli.target import (
+    AtOption,
+    GenerationOption,
+    IgnorableOption,
+    RepairedOption,
+    SessionArgument,
+    StrictOption,
+    opened,
+)
 from playhead.cli.transcript_text import Remark, TranscriptText
 from playhead.eventstore.errors import UsageError
 from playhead.eventstore.findings import damage as damaged
@@ -57,22 +65,15 @@ def show(
         list[str] | None,
         typer.Option(metavar="N", help="Only this turn, or a range such as 2-5, 4- or -3; repeatable."),
     ] = None,
-    at: Annotated[int | None, typer.Option(min=0, metavar="SEQ", help="As it was after this event.")] = None,
+    at: AtOption = None,
     full: Annotated[
         bool,
         typer.Option("--full", help="Shorten nothing: context, arguments, results, what failed calls gave."),
     ] = False,
-    repaired: Annotated[
-        bool, typer.Option("--repaired", help="Close what a crash left open, as a restart does.")
-    ] = False,
+    repaired: RepairedOption = False,
     json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
-    ignorable: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TYPE", help="Events of this unknown type change nothing; repeatable."),
-    ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Show nothing of a log that is damaged or breaks a rule.")
-    ] = False,
+    ignorable: IgnorableOption = None,
+    strict: StrictOption = False,
     generation: GenerationOption = None,
     store: place.StoreOption = None,
 ) -> int:

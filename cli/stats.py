@@ -15,7 +15,7 @@ from playhead.cli.app import DONE, FOUND_A_PROBLEM, command
 from playhead.cli.progress import bar
 from playhead.cli.safe_text import safe
 from playhead.cli.stats_figures import Key, Summary, by_day, by_model
-from playhead.cli.target import GenerationOption, opened
+from playhead.cli.target import GenerationOption, IgnorableOption, opened
 from playhead.eventstore.errors import UsageError
 
 if TYPE_CHECKING:
@@ -50,10 +50,7 @@ def stats(
         int | None, typer.Option(min=0, metavar="SEQ", help="As it was after this event of the session.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
-    ignorable: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TYPE", help="Events of this unknown type change nothing; repeatable."),
-    ] = None,
+    ignorable: IgnorableOption = None,
     strict: Annotated[bool, typer.Option("--strict", help="Show nothing where a log is damaged.")] = False,
     generation: GenerationOption = None,
     store: place.StoreOption = None,

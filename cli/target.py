@@ -24,6 +24,17 @@ if TYPE_CHECKING:
 SessionArgument = Annotated[
     str, typer.Argument(metavar="SESSION", help="A session id, the beginning of one, or a log file.")
 ]
+AtOption = Annotated[int | None, typer.Option(min=0, metavar="SEQ", help="As it was after this event.")]
+RepairedOption = Annotated[
+    bool, typer.Option("--repaired", help="Close what a crash left open, as a restart does.")
+]
+IgnorableOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="TYPE", help="Events of this unknown type change nothing; repeatable."),
+]
+StrictOption = Annotated[
+    bool, typer.Option("--strict", help="Show nothing of a log that is damaged or breaks a rule.")
+]
 GenerationOption = Annotated[
     int | None,
     typer.Option(min=1, metavar="N", help="Of several differing logs of one id, the Nth that was imported."),
