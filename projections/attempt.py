@@ -21,7 +21,7 @@ from typing import Any, Literal
 import msgspec
 
 from playhead.eventstore import members
-from playhead.eventstore.ids import is_safe_integer
+from playhead.eventstore.ids import SAFE_INTEGER, is_safe_integer
 
 Outcome = Literal["finished", "failed", "cancelled", "crashed", "open", "unanswered"]
 
@@ -103,12 +103,16 @@ class Attempt(msgspec.Struct, frozen=True, rename="camel"):
 def whole(data: dict[str, Any], key: str) -> int | None:
     """The whole number under ``key``; None for anything else."""
     value = data.get(key)
+    if type(value) is int and -SAFE_INTEGER <= value <= SAFE_INTEGER:  # nearly always, and quickly told
+        return value
     return int(value) if is_safe_integer(value) else None
 
 
 def tokens_of(data: dict[str, Any], key: str = "usage") -> Tokens | None:
     """The token counts under ``key``; None where there are none, or none that is a count."""
     usage = members.inner(data, key)
+    if not usage:
+        return None
     tokens = Tokens(
         input=_count(usage, "inputTokens"),
         output=_count(usage, "outputTokens"),

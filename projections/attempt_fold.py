@@ -28,6 +28,7 @@ from msgspec.structs import replace
 from playhead.eventstore import members
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.recorded import Recorded, Replace
+from playhead.projections import block_chunks
 from playhead.projections.attempt import (
     STEP,
     SUMMARY,
@@ -85,6 +86,9 @@ def begin(header: SessionHeader) -> Attempts:
 
 def after(state: Attempts, event: Recorded) -> Attempts:
     """The state after ``event``, of a type in ``HANDLES``; the same object where it changes nothing."""
+    call, is_chunk = state.open, event.type == "assistant/chunk"
+    if call is not None and is_chunk and block_chunks.place_of(event) == (call.turn, call.step):
+        return state  # a block of the open call begins or ends
     found = _HANDLERS[event.type](state, event, members.of(event))
     return state if found is not state and _same(found, state) else found
 

@@ -43,6 +43,8 @@ _HANDLERS: dict[str, Handler] = {
 
 def apply(state: Transcript, event: Recorded) -> Transcript:
     """The transcript after ``event``."""
+    if transcript_messages.goes_on(state, event):
+        return state.streaming(event)
     ticked = state.ticked(event)
     after = _HANDLERS[event.type](ticked, event, members.of(event))
     return state if after is ticked else after

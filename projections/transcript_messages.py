@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from playhead.eventstore import members
 from playhead.eventstore.recorded import Recorded, Replace
-from playhead.projections import message_text, provenance
+from playhead.projections import block_chunks, message_text, provenance
 from playhead.projections.attempt import FAILED_FINISHES, failure_of, finished_by, retry_of, whole
 from playhead.projections.embedded_stream import summarise
 from playhead.projections.transcript_compactions import checkpoint
@@ -69,6 +69,17 @@ def _spliced(state: Transcript, _event: Recorded, data: dict[str, Any]) -> Trans
     )
 
 
+def goes_on(state: Transcript, event: Recorded) -> bool:
+    """Whether ``event`` just begins or ends a block of the stream that is open."""
+    held = state.stream
+    return (
+        held is not None
+        and held.finish is None
+        and event.type == "assistant/chunk"
+        and block_chunks.place_of(event) is not None
+    )
+
+
 def _chunk(state: Transcript, event: Recorded, data: dict[str, Any]) -> Transcript:
     chunk = members.inner(data, "chunk")
     held = state.stream
@@ -76,7 +87,7 @@ def _chunk(state: Transcript, event: Recorded, data: dict[str, Any]) -> Transcri
         state, held = state.without_stream(event.seq), None
     if held is None:
         held = OpenStream(event.seq, Stream(state.last_seq + 1, started_ms=event.time_ms))
-    state = replace(state, stream=replace(held, seq=event.seq), last_seq=event.seq)
+    state = replace(state, stream=held).streaming(event)
     if chunk.get("type") != "finish":
         return state
     _, finish, failure = finished_by(members.inner(chunk, "reason"))

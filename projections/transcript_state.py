@@ -78,6 +78,18 @@ class Transcript(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
             back_seq=event.seq if back else self.back_seq,
         )
 
+    def streaming(self, event: Recorded) -> Transcript:
+        """The state that knows of ``event``, a chunk of the open stream."""
+        held = self.stream
+        back = self.last_ms is not None and event.time_ms < self.last_ms
+        return replace(
+            self,
+            stream=None if held is None else replace(held, seq=event.seq),
+            last_seq=event.seq,
+            last_ms=event.time_ms,
+            back_seq=event.seq if back else self.back_seq,
+        )
+
     def took(self, seq: int, time_ms: int, event: Recorded) -> int | None:
         """Milliseconds from the event ``seq`` to ``event``; None where the clock went back between them."""
         return event.time_ms - time_ms if self.back_seq <= seq and event.time_ms >= time_ms else None

@@ -128,6 +128,8 @@ _REPORTING = frozenset({"assistant/chunk", "assistant/message", "assistant/attem
 
 def _report(event: Recorded) -> Report | None:
     """What the event reports for its step; None where it reports nothing."""
+    if event.type == "assistant/chunk" and b"usage" not in event.raw and b"\\u" not in event.raw:
+        return None  # told without parsing it: the end of a block holds the whole block once more
     data = members.of(event)
     match event.type:
         case "assistant/chunk":
