@@ -83,7 +83,7 @@ class _Row(msgspec.Struct, forbid_unknown_fields=True):
 
 _fast = msgspec.json.Decoder(Envelope)
 _fast_row = msgspec.json.Decoder(_Row)
-_fast_seqs = msgspec.json.Decoder(tuple[Seq, ...])
+_fast_seqs = msgspec.json.Decoder(tuple[Annotated[Seq, msgspec.Meta(ge=0, le=SAFE_INTEGER)], ...])
 _MEMBERS = frozenset(Envelope.__struct_fields__)
 _APPEND = b'"append"'
 
@@ -166,7 +166,7 @@ def _plain_sources(raw: msgspec.Raw) -> tuple[Seq, ...] | None:
         seqs = _fast_seqs.decode(raw)
     except msgspec.DecodeError:
         return None
-    return seqs if seqs and min(seqs) >= 0 and max(seqs) <= SAFE_INTEGER else None
+    return seqs or None
 
 
 def _sources(value: Any) -> tuple[Seq, ...] | None:
