@@ -24,4 +24,6 @@ def pytest_configure() -> None:
     from reference import SHARED
 
     if os.environ.get("CI") == "true" and not SHARED.is_dir():
-        raise pytest.UsageError("CI=true, but the reference material (a folder `shared`) is not beside the checkout")
+        raise pytest.UsageError(
+            "CI=true, but the reference material (a folder `shared`) is not beside the checkout"
+        )
