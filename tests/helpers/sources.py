@@ -13,7 +13,7 @@ from playhead.eventstore.source import FileShape
 
 def header(session: str = "s-1", *, created_ms: int = 1_780_000_000_000, version: int = 0) -> SessionHeader:
     """A header with the given id."""
-    return SessionHeader(SessionId(session), created_ms, version=version, cwd="/work/demo")
+    return SessionHeader(SessionId(session), created_ms, version=version, cwd="/home/ada/demo")
 
 
 def event_line(seq: int, type: str = "turn/start", time_ms: int | None = None, **data: object) -> bytes:
