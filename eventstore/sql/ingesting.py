@@ -162,7 +162,8 @@ def outline(source: LogSource) -> tuple[list[Branch], FindingList]:
                 keep = bisect_left(last_seqs, seen.seq0)
                 del last_seqs[keep:]
                 shared = _front(branch.ranges, keep)
-                other = Branch(ranges=[*shared, (at, at)], own_line=keep, lines=keep)
+                shared_seqs = last_seqs[-1] + 1 if last_seqs else 0
+                other = Branch(ranges=[*shared, (at, at)], own_line=keep, lines=keep, next_seq=shared_seqs)
                 forks.append(Fork(branch, other, seen.seq0, branch.next_seq, place))
                 branches.append(other)
                 branch = other

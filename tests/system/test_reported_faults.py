@@ -163,7 +163,7 @@ def test_03_each_branch_is_a_whole_generation_and_never_a_mix() -> None:
     want = expected("03-two-writers-one-log")
     path = case("03-two-writers-one-log", "log.jsonl")
     with imported(path) as (store, report):
-        branch = report.damaged[0].finding
+        [branch] = [problem.finding for problem in report.damaged]
         assert branch.kind == "branch"
         assert "4 records before this line, 10 from it on, the later ones by time" in branch.message
         name = store.sessions()[0].id

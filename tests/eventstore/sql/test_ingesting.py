@@ -121,8 +121,8 @@ def test_two_writers_give_two_generations_and_the_file_stays_whole(store: SqlSto
     done = store.ingest(source)
     assert done.sessions == (("s-1", 1), ("s-1", 2))
     assert done.events == 3 + 2 + 6
-    branch = [finding for finding in done.findings if finding.kind == "branch"]
-    assert [(finding.line, finding.seq) for finding in branch] == [(7, 3)]
+    branch = done.findings
+    assert [(finding.kind, finding.line, finding.seq) for finding in branch] == [("branch", 7, 3)]
     assert "expected seq 5, got 3" in branch[0].message
     assert "2 records before this line, 3 from it on, the later ones by time" in branch[0].message
     assert branch[0].byte == source.file.index(second[0])
@@ -393,4 +393,18 @@ def test_a_file_that_another_importer_kept_in_the_same_moment_is_found_on_the_se
     monkeypatch.setattr(artifacts, "latest", lambda *at: None if next(blind, False) else look(*at))
     assert not store.archive(noise).changed
     assert [file.path for file in store.files()] == ["noise"]
+    assert problems(store) == []
+
+
+def test_a_branch_that_leaves_out_seqs_behind_what_it_shares_says_so(store: SqlStore) -> None:
+    row = (
+        b'{"type":"text-chunks","seq0":1,"time0":1,"data":{"turn":1,"step":1,"index":0,"dt":[1,1],'
+        b'"texts":["a","b","c"]}}'
+    )
+    source = MemorySource(header(), [*lines(0), row, event_line(3, "x/b"), event_line(4, "x/b")])
+    done = store.ingest(source)
+    assert [(finding.kind, finding.line) for finding in done.findings] == [("branch", 4), ("seq-gap", 4)]
+    assert done.findings[1].message == "expected seq 1, got 3"
+    assert [fact.seq for fact in store.session("s-1").read()] == [0, 3, 4]
+    assert exported(store, "s-1") == source.file
     assert problems(store) == []
