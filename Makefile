@@ -10,7 +10,7 @@ $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Playhead needs Python 3.11 or newer; name one: make PYTHON=python3.12" >&2; exit 2; }
 	$(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear .venv
-	$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[dev,postgres]'
+	$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[dev,postgres,web]'
 	touch $@
 
 # Example sessions into a fresh store and out again, the bytes compared. DEMO is where it happens.

@@ -6,13 +6,11 @@ type, code and fields, never by the text.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 
 class PlayheadError(Exception):
     """Base of every error that Playhead raises on purpose."""
 
-    code: ClassVar[str] = "error"
+    code: str = "error"
 
 
 class UsageError(PlayheadError):

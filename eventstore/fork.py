@@ -18,7 +18,6 @@ Source: docs/formats.md, "Forks".
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
 
 from playhead.eventstore.errors import UsageError
 from playhead.eventstore.header import SessionHeader
@@ -33,7 +32,7 @@ END_SEED = "session/end-seed"
 class ForkError(UsageError):
     """The session cannot be forked there."""
 
-    code: ClassVar[str] = "fork"
+    code = "fork"
 
 
 class InvalidBoundary(ForkError):

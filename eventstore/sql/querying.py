@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from playhead.eventstore.errors import PlayheadError, StoreUnavailable, UsageError
 from playhead.eventstore.sql import fact_view
@@ -34,7 +34,7 @@ _BEGINNING = re.compile(r"(?:\s|\(|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*([a-z]*)", re.DO
 class QueryTimedOut(PlayheadError):
     """The answer took longer than the caller wanted to wait."""
 
-    code: ClassVar[str] = "query-timed-out"
+    code = "query-timed-out"
 
     def __init__(self, timeout_s: float) -> None:
         self.timeout_s = timeout_s

@@ -1,0 +1,1 @@
+"""Model providers: their wire formats to and from our chunks, and a thin client."""

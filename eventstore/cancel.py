@@ -1,0 +1,73 @@
+"""A cancellation that remembers its first cause.
+
+Whoever does the work asks (``cancelled``, ``check``) or waits beside it (``wait``); nothing is torn down from
+outside. The first cause wins, later ones change nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from playhead.eventstore.errors import PlayheadError
+
+
+class Cancelled(PlayheadError):
+    """The work was cancelled; ``cause`` is the JSON that the log gets, for example ``{"kind": "user"}``."""
+
+    code = "ABORTED"
+
+    def __init__(self, cause: dict[str, Any]) -> None:
+        self.cause = cause
+        super().__init__(f"cancelled: {cause.get('kind')}")
+
+
+class CancelToken:
+    """Carries a cancellation to the work of one activity. It belongs to one thread."""
+
+    def __init__(self) -> None:
+        self.cause: dict[str, Any] | None = None
+        self._listeners: list[Callable[[], None]] = []
+
+    @property
+    def cancelled(self) -> bool:
+        return self.cause is not None
+
+    def cancel(self, cause: dict[str, Any]) -> None:
+        """Cancel with ``cause``, unless it is cancelled already; then every listener is called, once."""
+        if self.cause is not None:
+            return
+        self.cause = cause
+        listeners, self._listeners = self._listeners, []
+        for listener in listeners:
+            listener()
+
+    def check(self) -> None:
+        """Raises ``Cancelled`` once there is a cause."""
+        if self.cause is not None:
+            raise Cancelled(self.cause)
+
+    def on_cancel(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call ``listener`` at the cancellation, at once where it has happened; gives what takes it off again."""
+        if self.cause is not None:
+            listener()
+            return lambda: None
+        self._listeners.append(listener)
+
+        def remove() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return remove
+
+    async def wait(self) -> dict[str, Any]:
+        """Returns the cause, when there is one."""
+        happened = asyncio.Event()
+        remove = self.on_cancel(happened.set)
+        try:
+            await happened.wait()
+        finally:
+            remove()
+        assert self.cause is not None
+        return self.cause

@@ -1,0 +1,1 @@
+"""Inbox decisions, and the driver that runs a turn."""

@@ -1,0 +1,1 @@
+"""The HTTP surface: the provider endpoint, and the proxy that records."""
