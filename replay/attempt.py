@@ -64,7 +64,7 @@ def chunks_of(event: Recorded, call: Call) -> Iterator[TimedChunk]:
         elif event.type in ("assistant/message", "assistant/attempt"):
             for entry in members.objects(data, "stream"):
                 yield from _entry(entry)
-    except ChunkError:
+    except (ChunkError, chunk_rows.MalformedRow):
         return
 
 
@@ -76,7 +76,7 @@ def _entry(entry: dict[str, object]) -> Iterator[TimedChunk]:
         "type": entry.get("type"),
         "seq0": 0,
         "time0": entry.get("time0"),
-        "data": {"turn": 1, "step": 1} | entry,
+        "data": {"turn": 1, "step": 1, **{k: v for k, v in entry.items() if k not in ("type", "time0")}},
     }
     for packed in chunk_rows.unpack(row):
         yield TimedChunk(packed["time"], decode_chunk(packed["data"]["chunk"]))
