@@ -150,7 +150,7 @@ _QUOTA = _wording(
 _CONTEXT = _wording(
     rf"context (?:length|window){_IS} (?:exceeded|overflow(?:ed)?|limit{_IS} exceeded)",
     r"maximum context (?:length|window)",
-    rf"(?:request|prompt|input|messages?){_IS} too (?:large|long) for (?:the )?(?:model\S{0, 2} )?context",
+    rf"(?:request|prompt|input|messages?){_IS} too (?:large|long) for (?:the )?(?:model\S?\S? )?context",
     rf"(?:request|prompt|input){_IS} too (?:large|long) for (?:this|the) model",
     r"(?:request|prompt|input|messages?) exceeds?\b[^\n]{1,80}?\bcontext",
     r"prompt is too long",
