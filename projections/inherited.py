@@ -13,6 +13,7 @@ import msgspec
 from playhead.eventstore import members
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.recorded import Recorded
+from playhead.projections.folding import Foldable
 
 MARKER = "session/end-seed"
 """The type of the events to hand to ``Inherited.after``."""
@@ -38,3 +39,13 @@ class Inherited(msgspec.Struct, frozen=True, rename="camel"):
     def covers(self, seq: int) -> bool:
         """Whether the event at ``seq`` is the parent's."""
         return seq < self.to_seq
+
+
+def inherited_part(session: Foldable) -> Inherited:
+    """What ``session`` took over from its parent; its log is looked through only where a marker may say it."""
+    part = Inherited.of(session.header)
+    if part.by_marker:
+        for event in session.events(deltas=False):
+            if event.type == MARKER:
+                part = part.after(event)
+    return part

@@ -1,0 +1,125 @@
+"""The model calls of a session turn by turn, from its beginning or from any turn on.
+
+Nothing that a fold of calls knows goes over a ``turn/start``, but where requests go (``request/header``,
+``request/context``) and what was inherited (``session/end-seed``). So a fold may begin at any ``turn/start`` once these
+few events before it have been seen, and a store passes over all others without decoding them. One thing is not the
+same: provider and model of a call without a message come from the latest header or context, also where a message in
+between names others.
+
+The fold reads no deltas. A stream that begins with one, because its adapter opens no blocks, begins before the chunk
+that the fold takes for its first; how far before is noted in ``TurnCalls.begins``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from playhead.eventstore import chunk_rows, members
+from playhead.eventstore.recorded import Recorded
+from playhead.projections.attempt import Attempt as Call
+from playhead.projections.attempt_fold import HANDLES, Attempts, after, begin, calls
+from playhead.projections.folding import Foldable
+from playhead.projections.inherited import MARKER
+
+_TURN_START = "turn/start"
+_CARRIED = frozenset({_TURN_START, "request/header", "request/context", MARKER})
+"""What must be seen of the part of a log before a ``turn/start`` to begin there."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnCalls:
+    """The ``calls`` of one turn, in order.
+
+    ``begins`` gives, by the seq of a call, from where on its chunks can lie, where that is not certain without them.
+    """
+
+    calls: tuple[Call, ...]
+    begins: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where a fold of calls can begin: at ``from_seq``, with ``state``, which holds no calls."""
+
+    state: Attempts
+    from_seq: int = 0
+
+    @property
+    def turn(self) -> int | None:
+        """The turn that begins here; None at the beginning of a log."""
+        return self.state.turn
+
+
+def first_entry(session: Foldable) -> Entry:
+    """The beginning of the log."""
+    return Entry(begin(session.header))
+
+
+def turn_entries(session: Foldable, to_seq: int | None = None) -> Iterator[Entry]:
+    """The entry behind every ``turn/start`` before ``to_seq``, in order."""
+    state = begin(session.header)
+    for event in session.events(0, to_seq, deltas=False):
+        if event.type in _CARRIED:
+            state = after(state, event)
+            if event.type == _TURN_START:
+                yield Entry(state, event.seq + 1)
+
+
+def turns_from(session: Foldable, entry: Entry) -> Iterator[TurnCalls]:
+    """The calls of one turn after the other from ``entry`` on, each turn as it ends; those of an open turn last."""
+    return _turns(entry, session.events(entry.from_seq, deltas=False))
+
+
+def turn_at(session: Foldable, entry: Entry) -> Iterator[TurnCalls]:
+    """The same up to the next ``turn/start``, which is all that is read."""
+    return _turns(entry, _up_to_turn_start(session.events(entry.from_seq, deltas=False)))
+
+
+def _up_to_turn_start(events: Iterator[Recorded]) -> Iterator[Recorded]:
+    """``events`` up to the first ``turn/start``, and it as well: it ends a turn that nothing else has ended."""
+    for event in events:
+        yield event
+        if event.type == _TURN_START:
+            return
+
+
+def _turns(entry: Entry, events: Iterable[Recorded]) -> Iterator[TurnCalls]:
+    state, bound = entry.state, entry.from_seq
+    begins: dict[int, int] = {}
+    for event in events:
+        if event.type not in HANDLES:
+            continue
+        before, state = state, after(state, event)
+        if state is before:
+            continue
+        is_chunk = event.type == chunk_rows.EVENT_TYPE
+        if _newest_seq(state) == event.seq and (is_chunk or _answers_uncited_chunks(event)):
+            begins[event.seq] = bound
+        elif event.source_seqs and state.recent:
+            begins.pop(state.recent[-1].seq, None)  # the message says which chunks are its own
+        if not is_chunk or state.open is None:
+            bound = event.seq + 1
+        if state.turns:
+            for turn in state.turns:
+                yield TurnCalls(turn, begins)
+            state, begins = replace(state, turns=()), {}
+    rest = tuple(calls(state))
+    if rest:
+        yield TurnCalls(rest, begins)
+
+
+def _newest_seq(state: Attempts) -> int | None:
+    """The seq of the call that was seen last."""
+    if state.open is not None:
+        return state.open.seq
+    return state.recent[-1].seq if state.recent else None
+
+
+def _answers_uncited_chunks(event: Recorded) -> bool:
+    """Whether ``event`` is a message made of chunk events that does not say of which."""
+    if event.type != "assistant/message" or event.source_seqs is not None:
+        return False
+    return not isinstance(members.of(event).get("stream"), list)
