@@ -1,0 +1,127 @@
+"""One model call: header, request, stream, and what becomes of it.
+
+Into the log go, in order: ``request/header`` and ``request/context`` where they differ from what the log says last or
+where this process has not sent any yet; one ``assistant/chunk`` per chunk as it arrives; and ``assistant/message`` for
+a success, which cites exactly the chunks of this call. A call that fails leaves its chunks with a failed ``finish`` at
+the end, and no message. One that is cancelled leaves its chunks, and a message marked ``interrupted`` where some text
+had come; the chunk at hand when the cancellation is seen is not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, cast
+
+from playhead.eventstore.assembler import BlockAssembler
+from playhead.eventstore.blocks import ToolCallBlock
+from playhead.eventstore.cancel import CancelToken
+from playhead.eventstore.chunk_source import AdapterError, ChunkSource, ModelRequest
+from playhead.eventstore.chunks import Chunk, FinishChunk
+from playhead.eventstore.failures import Failure
+from playhead.eventstore.ids import MessageId
+from playhead.eventstore.messages import Message
+from playhead.eventstore.reasons import AnyFinishReason, FinishAborted, FinishError, is_failure
+from playhead.eventstore.request_header import RequestHeader
+from playhead.live.session import LiveSession
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A call that gave a message."""
+
+    finish: AnyFinishReason
+    tool_calls: tuple[ToolCallBlock, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """A call of ``turn`` and ``step``, to be made once."""
+
+    session: LiveSession
+    source: ChunkSource
+    new_id: Callable[[], str]
+    turn: int
+    step: int
+    token: CancelToken
+
+    async def make(self, header: RequestHeader) -> Answer:
+        """The answer, recorded. Raises ``AdapterError`` when the call failed, ``Cancelled`` when it was cancelled."""
+        session = self.session
+        request = ModelRequest(
+            config=header.config,
+            messages=tuple(session.messages()),
+            system=header.system,
+            tools=header.tools or (),
+            session=session.id,
+        )
+        await session.flush()
+        self.token.check()
+        assembler = BlockAssembler()
+        seqs: list[int] = []
+        async with aclosing(cast("Any", self._chunks(request))) as chunks:
+            async for chunk in chunks:
+                if self.token.cancelled:
+                    break
+                data = {"turn": self.turn, "step": self.step, "chunk": chunk.to_json()}
+                seqs.append(session.append("assistant/chunk", data).seq)
+                assembler.push(chunk)
+                await session.room()
+                if isinstance(chunk, FinishChunk):
+                    break
+        if self.token.cancelled and not assembler.finished:
+            self._keep_what_came(header, assembler, seqs)
+            self.token.check()
+        finish = assembler.finish
+        if is_failure(finish):
+            raise AdapterError(cast("FinishError | FinishAborted", finish).failure)
+        return self._keep(header, assembler, seqs)
+
+    async def _chunks(self, request: ModelRequest) -> AsyncIterator[Chunk]:
+        """The chunks of the source; a failure ends them as a ``finish``, as the log is to have it."""
+        stream = self.source.stream(request, self.token)
+        try:
+            async with aclosing(cast("Any", stream)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+        except Exception as error:
+            if self.token.cancelled:
+                return
+            failure = error.failure if isinstance(error, AdapterError) else Failure.of(error)
+            if failure.code == "ABORTED":
+                yield FinishChunk(FinishAborted(failure=failure))
+            else:
+                yield FinishChunk(FinishError(failure=failure))
+
+    def _keep(self, header: RequestHeader, assembler: BlockAssembler, seqs: list[int]) -> Answer:
+        blocks = assembler.blocks()
+        message = Message.assistant(
+            MessageId(self.new_id()),
+            blocks,
+            provider=header.config.provider,
+            model=header.config.model,
+            replay_state=assembler.replay_state,
+        )
+        self._append_message(message, assembler, seqs)
+        return Answer(assembler.finish, message.tool_calls)
+
+    def _keep_what_came(self, header: RequestHeader, assembler: BlockAssembler, seqs: list[int]) -> None:
+        blocks = assembler.interrupted_blocks()
+        if not blocks:
+            return
+        config = header.config
+        message = Message.assistant(
+            MessageId(self.new_id()), blocks, provider=config.provider, model=config.model
+        )
+        self._append_message(message, assembler, seqs, interrupted=True)
+
+    def _append_message(
+        self, message: Message, assembler: BlockAssembler, seqs: list[int], *, interrupted: bool = False
+    ) -> None:
+        data: dict[str, Any] = {"turn": self.turn, "step": self.step, "message": message.to_json()}
+        if assembler.usage is not None:
+            data["usage"] = assembler.usage.to_json()
+        if interrupted:
+            data["interrupted"] = True
+        self.session.append("assistant/message", data, surface_op="append", source_seqs=seqs)
