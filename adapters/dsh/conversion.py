@@ -28,28 +28,18 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from playhead.eventstore import chunk_rows, json_text
+from playhead.eventstore.cited_seqs import renumbered
 from playhead.eventstore.errors import UsageError
+from playhead.eventstore.sources import PLUGIN_KINDS, PROMPT_PLUGIN
 
 Json = dict[str, Any]
 Batch = Sequence[Json]
 """Events that became durable together, each as the members of its line."""
 
-PROMPT_PLUGIN = "@deepseek-ai/dsh-system-prompt"
-"""The source of the system prompt and of the runtime context before format 4."""
-
 _CODE_DISPATCH = {
     "tool/code-dispatch": "tool/ptc-dispatch",
     "tool/code-dispatch-start": "tool/ptc-dispatch-start",
 }
-_PLUGIN_KINDS = {"compact": "compact-checkpoint", "tool-goal": "tool-goal", "tool-jobs": "tool-jobs"}
-_CITING = {
-    "session/title": ("messageSeqs",),
-    "session/title-llm-request": ("messageSeqs",),
-    "compaction/summary": ("shadowedRange", "shadowedSeqs"),
-    "compaction/prune": ("shadowedRange", "shadowedSeqs"),
-    "command/done": ("sourceEventSeq",),
-}
-"""The members of ``data`` that hold seqs, by event type."""
 
 _STREAM_ENDS = frozenset(
     {"llm/retry", "step/start", "step/end", "turn/start", "turn/end", "session/end-seed"}
@@ -269,10 +259,7 @@ def _moved(event: Json, seq: int, now: Mapping[int, int]) -> Json:
         moved["sourceEventSeqs"] = list(dict.fromkeys(_cited(event["sourceEventSeqs"], now)))
     if isinstance(event.get("surfaceOp"), dict):
         moved["surfaceOp"] = _cited(event["surfaceOp"], now)
-    data = event["data"]
-    members = [key for key in _CITING.get(event["type"], ()) if isinstance(data, dict) and key in data]
-    if members:
-        moved["data"] = data | {key: _cited(data[key], now) for key in members}
+    moved["data"] = renumbered(event["type"], event["data"], lambda old: now.get(old, old))
     return moved
 
 
@@ -322,7 +309,7 @@ def _sourced(message: Json, prompt_kind: str) -> Json:
     if not isinstance(source, dict) or source.get("kind") != "plugin" or "plugin" not in source:
         return message
     plugin = source["plugin"]
-    kind = prompt_kind if plugin == PROMPT_PLUGIN else _PLUGIN_KINDS.get(plugin, f"plugin:{plugin}")
+    kind = prompt_kind if plugin == PROMPT_PLUGIN else PLUGIN_KINDS.get(plugin, f"plugin:{plugin}")
     rest = {key: value for key, value in source.items() if key not in ("kind", "plugin")}
     return message | {"source": {"kind": kind, **rest}}
 
