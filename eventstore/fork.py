@@ -17,9 +17,9 @@ Source: docs/formats.md, "Forks".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from playhead.eventstore.errors import UsageError
+from playhead.eventstore.errors import CorruptLog, UsageError
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import SessionId, is_safe_integer
 from playhead.eventstore.log import NewEvent
@@ -49,7 +49,10 @@ class InvalidBoundary(ForkError):
 
 
 class OpenTurn(ForkError):
-    """The boundary lies inside a turn; ``turn_start`` is the seq at which that begins."""
+    """The boundary lies inside a turn; ``turn_start`` is the seq at which that begins.
+
+    The place before it is always one where no turn is open.
+    """
 
     code = "OPEN_TURN"
 
@@ -57,40 +60,47 @@ class OpenTurn(ForkError):
         self.session = session
         self.boundary = boundary
         self.turn_start = turn_start
-        before = f"fork at seq {turn_start - 1}" if turn_start else "there is no earlier place"
+        before = f"fork at seq {turn_start - 1}" if turn_start else "there is no earlier place to fork at"
         super().__init__(
             f"session {session!r} has an open turn at seq {boundary}: it begins at seq {turn_start}; {before}, "
-            "or at the end of the turn or behind it"
+            "or at the end of the turn or behind it, or let the fork close it (--repaired)"
         )
 
 
-def seed(facts: Sequence[Recorded], boundary: int | None = None, *, session: str = "") -> list[Recorded]:
-    """The facts that a fork of ``facts`` at ``boundary`` inherits, unchanged.
+def seed(
+    facts: Iterable[Recorded], boundary: int | None = None, *, session: str = ""
+) -> Iterator[Recorded]:
+    """The facts that a fork of ``facts`` at ``boundary`` inherits, one by one, unchanged.
 
     ``facts`` is the whole log of ``session``. ``boundary`` is the last seq that is copied; None copies all, of
-    an empty log too. Raises ``InvalidBoundary`` and ``OpenTurn``.
+    an empty log too. A seed is good only when it came to its end: the errors are raised behind the facts that they
+    are about. Raises ``InvalidBoundary``, ``OpenTurn``, and ``CorruptLog`` where a seq is missing.
     """
-    if boundary is None:
-        inherited = list(facts)
-    else:
-        if not is_safe_integer(boundary) or not any(fact.seq == boundary for fact in facts):
-            raise InvalidBoundary(session, boundary, facts[-1].seq + 1 if facts else 0)
-        inherited = [fact for fact in facts if fact.seq <= boundary]
-    turn_start = open_turn(inherited)
-    if turn_start is not None:
-        raise OpenTurn(session, inherited[-1].seq, turn_start)
-    return inherited
-
-
-def open_turn(facts: Iterable[Recorded]) -> int | None:
-    """The seq of the ``turn/start`` that no ``turn/end`` follows; None when no turn is open."""
-    started: int | None = None
+    if boundary is not None and (not is_safe_integer(boundary) or boundary < 0):
+        raise InvalidBoundary(session, boundary, sum(1 for _ in facts))
+    next_seq, turn_start = 0, None
     for fact in facts:
-        if fact.type == "turn/start":
-            started = fact.seq
-        elif fact.type == "turn/end":
-            started = None
-    return started
+        if fact.seq != next_seq:
+            message = f"seq {next_seq} is missing, seq {fact.seq} follows: what is behind it cannot be inherited"
+            raise CorruptLog(session, message, seq=next_seq, kind="seq-gap")
+        next_seq = fact.seq + 1
+        turn_start = turn_open_after(turn_start, fact)
+        yield fact
+        if fact.seq == boundary:
+            break
+    if boundary is not None and boundary != next_seq - 1:
+        raise InvalidBoundary(session, boundary, next_seq)
+    if turn_start is not None:
+        raise OpenTurn(session, next_seq - 1, turn_start)
+
+
+def turn_open_after(turn_start: int | None, fact: Recorded) -> int | None:
+    """The seq of the ``turn/start`` since which a turn is open, once ``fact`` is seen; None when none is."""
+    if fact.type == "turn/end":
+        return None
+    if fact.type == "turn/start" and turn_start is None:
+        return fact.seq
+    return turn_start
 
 
 def child_header(parent: SessionHeader, id: SessionId, created_ms: int, seed_length: int) -> SessionHeader:

@@ -151,6 +151,32 @@ class Recorded:
             ignorable=self.ignorable,
         )
 
+    def line(self) -> bytes:
+        """The log line of this fact in format 0, without line end; ``raw`` stands in it as it is.
+
+        Bytes that are not UTF-8 become U+FFFD, as they are read.
+        """
+        raw = self.raw
+        if not raw.isascii():
+            raw = raw.decode("utf-8", "replace").encode()
+        parts = [
+            b'{"type":',
+            json_text.dumps(self.type),
+            b',"seq":%d,"time":%d,"data":' % (self.seq, self.time_ms),
+            raw,
+        ]
+        if self.ignorable:
+            parts.append(b',"ignorable":true')
+        if self.source_seqs is not None:
+            parts.append(b',"sourceEventSeqs":[' + ",".join(map(str, self.source_seqs)).encode() + b"]")
+        if isinstance(self.surface_op, Replace):
+            op = (self.surface_op.start, self.surface_op.end)
+            parts.append(b',"surfaceOp":{"op":"replace","start":%d,"end":%d}' % op)
+        elif self.surface_op is not None:
+            parts.append(b',"surfaceOp":"append"')
+        parts.append(b"}")
+        return b"".join(parts)
+
     def _key(self) -> tuple[Any, ...]:
         return (
             self.session,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ from reference import cases
 from session_logs import recorded, sessions
 
 from playhead.eventstore import fork
+from playhead.eventstore.errors import CorruptLog
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import SessionId
+from playhead.eventstore.recorded import Recorded
 
 PARENT = SessionHeader(
     SessionId("parent"),
@@ -32,11 +35,11 @@ def test_vector_of_a_fork(case: dict[str, Any]) -> None:
     )
     if "error" in case:
         with pytest.raises(fork.ForkError) as caught:
-            fork.seed(facts, case["boundary"], session="parent")
+            list(fork.seed(facts, case["boundary"], session="parent"))
         assert caught.value.code == case["error"]
         assert "'parent'" in str(caught.value)
         return
-    inherited = fork.seed(facts, case["boundary"])
+    inherited = list(fork.seed(facts, case["boundary"]))
     assert inherited == facts[: len(inherited)]
     marker = fork.end_seed(inherited)
     assert [*(fact.type for fact in inherited), *(event.type for event in marker)] == case["child"]["types"]
@@ -66,27 +69,47 @@ def test_a_session_can_be_forked_exactly_where_no_turn_is_open(
     types = [fact.type for fact in facts[: max(0, boundary + 1)]]
     if not 0 <= boundary < len(facts):
         with pytest.raises(fork.InvalidBoundary):
-            fork.seed(facts, boundary)
+            list(fork.seed(facts, boundary))
     elif types.count("turn/start") > types.count("turn/end"):
         with pytest.raises(fork.OpenTurn) as caught:
-            fork.seed(facts, boundary)
+            list(fork.seed(facts, boundary))
         start = caught.value.turn_start
         assert facts[start].type == "turn/start"
         if start:
-            assert fork.seed(facts, start - 1) == facts[:start]
+            assert list(fork.seed(facts, start - 1)) == facts[:start]
     else:
-        assert fork.seed(facts, boundary) == facts[: boundary + 1]
+        assert list(fork.seed(facts, boundary)) == facts[: boundary + 1]
 
 
-def test_a_boundary_that_a_damaged_log_lost_is_refused() -> None:
+@pytest.mark.parametrize("boundary", [2, 3, None])
+def test_a_seed_with_a_gap_is_refused_and_one_before_the_gap_is_not(boundary: int | None) -> None:
     facts = recorded([{"type": "x/y", "seq": seq, "time": 5, "data": {}} for seq in (0, 1, 3)])
-    assert [fact.seq for fact in fork.seed(facts, 3)] == [0, 1, 3]
-    with pytest.raises(fork.InvalidBoundary):
-        fork.seed(facts, 2)
+    assert [fact.seq for fact in fork.seed(facts, 1)] == [0, 1]
+    with pytest.raises(CorruptLog) as caught:
+        list(fork.seed(facts, boundary, session="s1"))
+    assert (caught.value.seq, caught.value.kind) == (2, "seq-gap")
+
+
+def test_the_way_out_of_nested_turns_leads_to_before_the_first() -> None:
+    types = ("turn/start", "turn/end", "turn/start", "step/start", "turn/start")
+    facts = recorded([{"type": type, "seq": seq, "time": 5, "data": {}} for seq, type in enumerate(types)])
+    with pytest.raises(fork.OpenTurn) as caught:
+        list(fork.seed(facts))
+    assert caught.value.turn_start == 2
+    assert "--repaired" in str(caught.value)
+    assert list(fork.seed(facts, 1)) == facts[:2]
+
+
+def test_a_seed_is_read_no_further_than_its_boundary() -> None:
+    def log() -> Iterator[Recorded]:
+        yield from recorded([{"type": "x/y", "seq": seq, "time": 5, "data": {}} for seq in range(2)])
+        raise AssertionError("read on")
+
+    assert len(list(fork.seed(log(), 1))) == 2
 
 
 @pytest.mark.parametrize("boundary", [True, 0.5, "0"])
 def test_a_boundary_that_is_no_seq_is_refused(boundary: Any) -> None:
     facts = recorded([{"type": "x/y", "seq": seq, "time": 5, "data": {}} for seq in range(3)])
     with pytest.raises(fork.InvalidBoundary):
-        fork.seed(facts, boundary)
+        list(fork.seed(facts, boundary))
