@@ -18,6 +18,14 @@ class Dialect(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def touches(self) -> frozenset[str] | None:
+        """The types of stored facts that ``step`` changes or remembers; None where it may be any.
+
+        A fact of another type is its own logical event, and ``step`` may not even see it.
+        """
+        ...
+
     def initial(self, header: SessionHeader) -> Any:
         """The state before the first fact."""
         ...
@@ -35,6 +43,7 @@ class Native:
     """Playhead's own sessions: their facts are logical events as they stand."""
 
     name = "native"
+    touches: frozenset[str] = frozenset()
 
     def initial(self, header: SessionHeader) -> None:  # noqa: ARG002 - the protocol's
         return None

@@ -9,7 +9,7 @@ seq are half-open; times are epoch milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -124,11 +124,17 @@ class Session(Protocol):
         ...
 
     def events(
-        self, from_seq: int = 0, to_seq: int | None = None, *, deltas: bool = True
+        self,
+        from_seq: int = 0,
+        to_seq: int | None = None,
+        *,
+        deltas: bool = True,
+        without: Collection[str] = (),
     ) -> Iterator[Recorded]:
         """Logical events in the current vocabulary, in order; ranges as in ``read``.
 
-        Without ``deltas`` the pieces of streamed text, reasoning and tool arguments are left out.
+        Without ``deltas`` the pieces of streamed text, reasoning and tool arguments are left out. So are events of
+        the types in ``without``: a caller who does not look at them saves what reading them takes.
         """
         ...
 
@@ -149,6 +155,15 @@ class Store(Protocol):
     def create(self, header: SessionHeader, *, idem: Idem | str | None = None) -> Session:
         """A new, empty session. The same key and header again give the same session; an id that is taken
         raises ``SessionExists``."""
+        ...
+
+    def create_from(self, header: SessionHeader, blocks: Iterable[bytes]) -> Session:
+        """A new session that begins with the events in ``blocks``: whole or, when anything fails, not there at all.
+
+        A block is any number of lines of format 0, each ended by LF; together their seqs go from 0 without a gap.
+        They are kept byte for byte and not held in memory. ``blocks`` is read while the store is locked, so it must
+        not read from this store. Raises ``SessionExists``, and ``UsageError`` for lines that are no sound events.
+        """
         ...
 
     def session(self, id: str, *, generation: int | None = None) -> Session:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from types import TracebackType
 from typing import Self
 
@@ -93,6 +93,19 @@ class MemorySession:
                 self._keys[idem] = done
             return done
 
+    def take(self, lines: list[bytes]) -> None:
+        """Keep the lines that an empty session begins with. Raises ``UsageError`` when one is no sound event."""
+        position = len(self._log.order) + 1
+        facts: list[Recorded] = []
+        for line in lines:
+            found = envelope.facts(line, self.id, Position(position + len(facts)))
+            if envelope.view(line).defect is not None or len(found) != 1 or found[0].seq != len(facts):
+                raise UsageError(f"session {self.id!r}: line {len(facts) + 2} is no event of seq {len(facts)}")
+            facts += found
+        self._lines += lines
+        self._facts += facts
+        self._log.order += facts
+
     def _earlier(self, done: Appended, new: list[NewEvent], idem: str) -> Appended:
         old = self._facts[done.from_seq : done.to_seq]
         again = [
@@ -114,11 +127,16 @@ class MemorySession:
                 yield fact
 
     def events(
-        self, from_seq: int = 0, to_seq: int | None = None, *, deltas: bool = True
+        self,
+        from_seq: int = 0,
+        to_seq: int | None = None,
+        *,
+        deltas: bool = True,
+        without: Collection[str] = (),
     ) -> Iterator[Recorded]:
         """See ``log.Session.events``."""
         for fact in self.read(from_seq, to_seq):
-            if deltas or not is_delta(fact):
+            if fact.type not in without and (deltas or not is_delta(fact)):
                 yield fact
 
     def lines(self) -> Iterator[bytes]:
@@ -158,6 +176,17 @@ class MemoryLog:
             if again and same_creation(taken.header_line, header.line()):
                 return taken
             raise SessionExists(header.id)
+
+    def create_from(self, header: SessionHeader, blocks: Iterable[bytes]) -> MemorySession:
+        """See ``log.Store.create_from``."""
+        with self.lock:
+            if header.id in self._sessions:
+                raise SessionExists(header.id)
+            lines = [line for block in blocks for line in block.split(b"\n")[:-1]]
+            made = MemorySession(self, header, None)
+            made.take(lines)
+            self._sessions[header.id] = made
+            return made
 
     def session(self, id: str, *, generation: int | None = None) -> MemorySession:
         """See ``log.Store.session``; there is one generation."""

@@ -38,9 +38,10 @@ OUTCOME_UNKNOWN_TEXT = (
     "state outside first, or ask the user."
 )
 
-_TYPES = frozenset(
+TURN_TYPES = frozenset(
     {"turn/start", "turn/end", "step/start", "step/end", "assistant/message", "tool/call", "tool/result"}
 )
+"""The types that open and close something."""
 
 
 class _Call(NamedTuple):
@@ -62,7 +63,7 @@ class OpenTurn:
     def feed(self, fact: Recorded) -> None:
         """Take the next fact of the session."""
         self.last = fact
-        if fact.type not in _TYPES:
+        if fact.type not in TURN_TYPES:
             return
         data = members.of(fact)
         match fact.type:

@@ -9,7 +9,7 @@ Source: docs/formats.md, "Segments".
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,7 +26,6 @@ from playhead.eventstore.codecs import (
     delta_run,
     runs,
 )
-from playhead.eventstore.ids import SessionId
 from playhead.eventstore.recorded import Recorded
 
 __all__ = ["CodecError", "LineDefect", "Segment", "pieces", "seal", "segment_facts", "unseal"]
@@ -112,24 +111,13 @@ def pieces(codec: int, body: bytes, raw_len: int) -> Iterator[bytes]:
     yield from reader.pieces(decompress(body, reader.content_limit(raw_len)), raw_len)
 
 
-def segment_facts(
-    codec: int,
-    body: bytes,
-    raw_len: int,
-    session: SessionId,
-    from_seq: int = 0,
-    to_seq: int | None = None,
-    types: Iterable[str] | None = None,
-    deltas: bool = True,
-) -> Iterator[Recorded]:
-    """Facts of a segment with ``from_seq <= seq < to_seq`` in order, of the given ``types`` or of all.
+def segment_facts(codec: int, body: bytes, raw_len: int, wanted: Wanted) -> Iterator[Recorded]:
+    """The wanted facts of a segment, in order; what is not wanted is passed over undecoded.
 
-    Without ``deltas`` the pieces of streamed text, reasoning and tool calls are left out, and runs of them
-    are not decoded. Raises ``CodecError`` for any inconsistency, also in the middle.
+    Raises ``CodecError`` for any inconsistency, also in the middle.
     """
     reader = _codec(codec)
-    wanted = Wanted.of(session, from_seq, to_seq, types, deltas)
-    yield from reader.facts(decompress(body, reader.content_limit(raw_len)), raw_len, wanted)
+    return reader.facts(decompress(body, reader.content_limit(raw_len)), raw_len, wanted)
 
 
 def _codec(number: int) -> Codec:

@@ -8,15 +8,15 @@ in ``ignorable`` is the caller's word that it changes nothing.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Generic, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol
 
 from playhead.eventstore.errors import UnknownEventType
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import Seq
 from playhead.eventstore.recorded import Recorded
 from playhead.eventstore.registry import event_types
-from playhead.eventstore.repair import OpenTurn
+from playhead.eventstore.repair import TURN_TYPES, OpenTurn
 from playhead.projections.projection import EVERY_TYPE, Projection, Row, S
 
 
@@ -26,16 +26,29 @@ class Foldable(Protocol):
     @property
     def header(self) -> SessionHeader: ...
 
+    @property
+    def next_seq(self) -> Seq:
+        """The seq behind the last event."""
+        ...
+
     def events(
-        self, from_seq: int = 0, to_seq: int | None = None, *, deltas: bool = True
+        self,
+        from_seq: int = 0,
+        to_seq: int | None = None,
+        *,
+        deltas: bool = True,
+        without: Collection[str] = (),
     ) -> Iterator[Recorded]:
-        """Logical events in order; without ``deltas`` those that only carry streamed text are left out."""
+        """Logical events in order, none of a type in ``without``.
+
+        Without ``deltas`` those that only carry streamed text are left out too.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class Folded(Generic[S]):
-    """A state and how far it goes. ``next_seq`` is the seq behind the last event seen.
+    """A state and how far it goes: ``next_seq`` is the seq of the first event that is not in it.
 
     ``unknown`` holds (type, seq) of the first event of each type that nobody knows and that may matter.
     """
@@ -55,6 +68,16 @@ def begin(projection: Projection[S], header: SessionHeader) -> Folded[S]:
     return Folded(projection.initial(header), Seq(0))
 
 
+def left_out(projection: Projection[Any]) -> frozenset[str]:
+    """The types of events that ``projection`` need not be shown: those that are known, and that it does not handle.
+
+    An unknown type is never among them: the fold has to see its events to say so.
+    """
+    if projection.handles is EVERY_TYPE:
+        return frozenset()
+    return frozenset(event_types) - projection.handles
+
+
 def advance(
     projection: Projection[S],
     folded: Folded[S],
@@ -64,7 +87,11 @@ def advance(
     ignorable: Collection[str] = (),
     emitted: list[Row] | None = None,
 ) -> Folded[S]:
-    """The fold after ``events``, which go on where ``folded`` stops. ``emitted`` takes the rows they add."""
+    """The fold after ``events``, which go on where ``folded`` stops. ``emitted`` takes the rows they add.
+
+    Events of the types in ``left_out`` may be missing. Then ``next_seq``, which is behind the last of ``events``, may
+    be lower than it could be; that is no harm, since reading such events again adds nothing.
+    """
     state, next_seq, unknown = folded.state, folded.next_seq, folded.unknown
     handles, apply = projection.handles, projection.apply
     emit = None if emitted is None else projection.emit
@@ -100,17 +127,25 @@ def fold(
     crash left open. Raises ``UnknownEventType`` when ``strict``, see above.
     """
     folded = begin(projection, session.header) if since is None else since
-    to_seq = None if at is None else at + 1
-    events = session.events(folded.next_seq, to_seq, deltas=projection.deltas)
+    end_seq = session.next_seq if at is None else min(at + 1, session.next_seq)
+    if end_seq > folded.next_seq:
+        without = left_out(projection)
+        events = session.events(folded.next_seq, end_seq, deltas=projection.deltas, without=without)
+        folded = advance(projection, folded, events, strict=strict, ignorable=ignorable)
+        folded = replace(folded, next_seq=Seq(end_seq))
     if repaired:
-        events = with_closers(session, events, to_seq)
-    return advance(projection, folded, events, strict=strict, ignorable=ignorable)
+        folded = advance(
+            projection, folded, closing_events(session, end_seq), strict=strict, ignorable=ignorable
+        )
+    return folded
 
 
-def with_closers(session: Foldable, events: Iterator[Recorded], to_seq: int | None) -> Iterator[Recorded]:
-    """``events`` up to the end of the log, then the events that repair would append there."""
-    yield from events
+def closing_events(session: Foldable, end_seq: int) -> list[Recorded]:
+    """The events that repair would append to ``session`` when it ends before ``end_seq``."""
     turn = OpenTurn()
-    for event in session.events(0, to_seq, deltas=False):
+    for event in session.events(0, end_seq, deltas=False, without=frozenset(event_types) - TURN_TYPES):
         turn.feed(event)
-    yield from turn.closers()
+    # Seq and time go on from the last event, whatever it is.
+    for event in session.events(0 if turn.last is None else turn.last.seq + 1, end_seq):
+        turn.feed(event)
+    return turn.closers()

@@ -15,7 +15,7 @@ from playhead.eventstore.sql.builds import Trouble
 from playhead.eventstore.sql.sql_session import SqlSession
 from playhead.projections import registry
 from playhead.projections.checkpoints import resumed
-from playhead.projections.folding import Folded, advance
+from playhead.projections.folding import Folded, advance, left_out
 from playhead.projections.projection import Projection, S
 from playhead.projections.runner import Progress, Runner, no_progress, shape
 
@@ -66,7 +66,8 @@ class Materialised(Generic[S]):
             build = self._runner.live(link)
             kept = None if build is None else builds.checkpoint(link, build.id, session.row_id)
         folded = resumed(self.projection, session.header, kept, end_seq)
-        events = session.events(folded.next_seq, end_seq, deltas=self.projection.deltas)
+        without = left_out(self.projection)
+        events = session.events(folded.next_seq, end_seq, deltas=self.projection.deltas, without=without)
         return replace(advance(self.projection, folded, events), next_seq=end_seq)
 
     def state(self, session: SqlSession | str, *, at: int | None = None) -> S:

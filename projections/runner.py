@@ -25,7 +25,7 @@ from playhead.eventstore.sql import SqlStore, builds, read_models
 from playhead.eventstore.sql.builds import Build, Checkpoint
 from playhead.eventstore.sql.engine import Link
 from playhead.projections.checkpoints import resumed
-from playhead.projections.folding import Folded, advance
+from playhead.projections.folding import Folded, advance, left_out
 from playhead.projections.projection import COMMON_COLUMNS, Projection, Row, S
 
 Progress = Callable[[int, int], None]
@@ -264,7 +264,9 @@ class Runner(Generic[S]):
             session = self._store.of_row(session_id)
             end_seq = session.next_seq
             folded = resumed(projection, session.header, kept, end_seq)
-            events = session.events(folded.next_seq, end_seq, deltas=projection.deltas)
+            events = session.events(
+                folded.next_seq, end_seq, deltas=projection.deltas, without=left_out(projection)
+            )
             for part, last in self._parts(events):
                 before, from_seq = folded, folded.next_seq
                 emitted: list[Row] = []

@@ -77,6 +77,8 @@ _UPCASTS: dict[str, Callable[[Recorded], Recorded]] = {
 class EarlyDialect:
     """Formats 0 and 1: the present vocabulary, and the retired shapes of earlier releases."""
 
+    touches = frozenset({"tool/result", *_UPCASTS, *legacy.COMPACTION})
+
     def __init__(self, name: str) -> None:
         self.name = name
 
@@ -104,10 +106,13 @@ class EarlyDialect:
 
 
 class LaterDialect:
-    """Formats 2 to 4: one function that turns a stored fact into its logical event, and no state."""
+    """Formats 2 to 4: one function that turns a stored fact of some types into its logical event, and no state."""
 
-    def __init__(self, name: str, upcast: Callable[[Recorded], Recorded]) -> None:
+    def __init__(
+        self, name: str, upcast: Callable[[Recorded], Recorded], touches: Iterable[str] = ()
+    ) -> None:
         self.name = name
+        self.touches = frozenset(touches)
         self._upcast = upcast
 
     def initial(self, header: SessionHeader) -> None:  # noqa: ARG002 - every dialect is asked this way
@@ -159,8 +164,8 @@ DIALECTS: dict[str, Dialect] = {
         EarlyDialect("dsh-v0"),
         EarlyDialect("dsh-v1"),
         LaterDialect("dsh-v2", _same),
-        LaterDialect("dsh-v3", _code_dispatch),
-        LaterDialect("dsh-v4", _tool_message),
+        LaterDialect("dsh-v3", _code_dispatch, _CODE_DISPATCH),
+        LaterDialect("dsh-v4", _tool_message, {"tool/result", *_CODE_DISPATCH}),
     )
 }
 """Every dialect of dsh by its name."""

@@ -284,7 +284,7 @@ class _Reader:
         if LIST in line:
             before, _, behind = line.partition(LIST)
             line = before + self._list(base_seq) + behind
-        if wanted.types is not None and line[len(_TYPE) : hole - 1] not in wanted.encoded_types:
+        if not wanted.takes(line[len(_TYPE) : hole - 1].decode("utf-8", "surrogatepass")):
             return None
         return line[:hole] + _ENVELOPE % (seq, time) + line[hole + 1 :]
 

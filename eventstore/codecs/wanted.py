@@ -15,34 +15,44 @@ _DELTAS = frozenset({"text-delta", "reasoning-delta", "tool-call-delta"})
 
 @dataclass(frozen=True)
 class Wanted:
-    """Facts with ``from_seq <= seq < to_seq``, of ``types`` or of all, with or without token deltas."""
+    """Facts with ``from_seq <= seq < to_seq``, of ``types`` or of all, none of them of a type in ``without``.
+
+    Token deltas are among them where ``deltas`` is set.
+    """
 
     session: SessionId
     from_seq: int
     to_seq: int
     types: frozenset[str] | None
     deltas: bool
+    without: frozenset[str] = frozenset()
 
     @classmethod
     def of(
-        cls, session: SessionId, from_seq: int, to_seq: int | None, types: Iterable[str] | None, deltas: bool
+        cls,
+        session: SessionId,
+        from_seq: int = 0,
+        to_seq: int | None = None,
+        types: Iterable[str] | None = None,
+        deltas: bool = True,
+        without: Iterable[str] = (),
     ) -> Wanted:
         end = 2**63 if to_seq is None else to_seq
-        return cls(session, from_seq, end, None if types is None else frozenset(types), deltas)
+        only = None if types is None else frozenset(types)
+        return cls(session, from_seq, end, only, deltas, frozenset(without))
 
     def after(self, seq: int) -> Wanted:
         """The same, but nothing up to ``seq``."""
         return replace(self, from_seq=seq + 1)
 
-    @cached_property
-    def encoded_types(self) -> frozenset[bytes]:
-        """``types`` in UTF-8."""
-        return frozenset(type.encode("utf-8", "surrogatepass") for type in self.types or ())
+    def takes(self, type: str) -> bool:
+        """True when facts of ``type`` are wanted."""
+        return type not in self.without and (self.types is None or type in self.types)
 
-    @property
+    @cached_property
     def any_deltas(self) -> bool:
         """True when token deltas are wanted."""
-        return self.deltas and (self.types is None or chunk_rows.EVENT_TYPE in self.types)
+        return self.deltas and self.takes(chunk_rows.EVENT_TYPE)
 
     def facts(self, line: bytes) -> list[Recorded]:
         """The wanted facts of one line."""
@@ -54,7 +64,7 @@ class Wanted:
     def _takes(self, fact: Recorded) -> bool:
         return (
             self.from_seq <= fact.seq < self.to_seq
-            and (self.types is None or fact.type in self.types)
+            and self.takes(fact.type)
             and (self.deltas or not is_delta(fact))
         )
 

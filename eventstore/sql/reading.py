@@ -8,7 +8,8 @@ between the look into the one place and the other, so the first is looked into a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from playhead.eventstore import segments
@@ -63,16 +64,7 @@ class StoredSegment(NamedTuple):
     def facts(self, wanted: Wanted) -> Iterator[Recorded]:
         """The wanted facts in order. Raises like ``block``."""
         try:
-            yield from segments.segment_facts(
-                self.codec,
-                self.body,
-                self.raw_len,
-                wanted.session,
-                wanted.from_seq,
-                wanted.to_seq,
-                wanted.types,
-                wanted.deltas,
-            )
+            yield from segments.segment_facts(self.codec, self.body, self.raw_len, wanted)
         except (segments.CodecError, TypeError):
             self.block(wanted.session)
             raise
@@ -256,15 +248,19 @@ def facts(
     row: SessionRow,
     from_seq: int = 0,
     to_seq: int | None = None,
-    types: Iterable[str] | None = None,
+    types: Collection[str] | None = None,
     *,
     deltas: bool = True,
+    without: Collection[str] = (),
 ) -> Iterator[Recorded]:
-    """The facts of a session in order, with positions; ``deltas=False`` leaves token deltas undecoded and out."""
+    """The facts of a session in order, with positions, of ``types`` or of all, none of a type in ``without``.
+
+    What is not asked for is passed over undecoded: token deltas where ``deltas`` is False, and other types.
+    """
     end = row.next_seq if to_seq is None else min(to_seq, row.next_seq)
     if from_seq >= end:
         return
-    wanted = Wanted.of(row.session, from_seq, end, types, deltas)
+    wanted = Wanted.of(row.session, from_seq, end, types, deltas, without)
     with reads() as link:
         start = line_of_seq(link, row.id, from_seq)
     positions = Positions(reads, row.id, from_seq)
@@ -288,20 +284,30 @@ def logical(
     to_seq: int | None = None,
     *,
     deltas: bool = True,
+    without: Collection[str] = (),
     strict: bool = False,
 ) -> Iterator[Recorded]:
     """The events of a session in the current vocabulary, of the facts with ``from_seq <= seq < to_seq``.
 
-    A retired shape that the dialect cannot read comes as it is stored; ``strict`` raises ``CorruptLog`` for it.
+    Left out are token deltas where ``deltas`` is False, and the types in ``without``; facts that the dialect has no
+    part in are then not even read. A retired shape that the dialect cannot read comes as it is stored; ``strict``
+    raises ``CorruptLog`` for it.
     """
     state: Any = dialect.initial(SessionHeader.parse(row.header))
-    start = from_seq if state is None else 0  # a dialect without state can begin anywhere
-    for fact in facts(reads, row, start, to_seq, deltas=deltas):
-        try:
-            state, events = dialect.step(state, fact)
-        except CorruptLog:
-            if strict:
-                raise
-            events = (fact,)
+    touches, left_out = dialect.touches, frozenset(without)
+    unread = frozenset[str]() if touches is None else left_out - touches
+    found = facts(reads, row, from_seq, to_seq, deltas=deltas, without=unread)
+    if from_seq > 0 and state is not None:  # a dialect without state can begin anywhere
+        found = chain(facts(reads, row, 0, from_seq, touches, deltas=deltas), found)
+    for fact in found:
+        events: Sequence[Recorded] = (fact,)
+        if touches is None or fact.type in touches:
+            try:
+                state, events = dialect.step(state, fact)
+            except CorruptLog:
+                if strict:
+                    raise
         if fact.seq >= from_seq:
-            yield from events
+            for event in events:
+                if event.type not in left_out:
+                    yield event

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -195,23 +195,38 @@ class SqlSession:
         row = self._fresh()
         if strict:
             self.require_sound()
-        return reading.facts(self._store.database.read, row, from_seq, to_seq, types)
+        wanted = None if types is None else frozenset(types)
+        return reading.facts(self._store.database.read, row, from_seq, to_seq, wanted)
 
     def events(
-        self, from_seq: int = 0, to_seq: int | None = None, *, deltas: bool = True, strict: bool = False
+        self,
+        from_seq: int = 0,
+        to_seq: int | None = None,
+        *,
+        deltas: bool = True,
+        without: Collection[str] = (),
+        strict: bool = False,
     ) -> Iterator[Recorded]:
         """Logical events in the current vocabulary, whatever format the log has; ranges as in ``read``.
 
-        Without ``deltas`` the pieces of streamed text, reasoning and tool arguments are left out, and not even
-        decoded. A retired shape comes as it is stored. ``strict`` raises ``CorruptLog`` for it, and for damage
-        anywhere in the log. Raises ``UsageError`` when no package brings the format's dialect.
+        Without ``deltas`` the pieces of streamed text, reasoning and tool arguments are left out, and so are events
+        of the types in ``without``; what is left out is not even decoded. A retired shape comes as it is stored.
+        ``strict`` raises ``CorruptLog`` for it, and for damage anywhere in the log. Raises ``UsageError`` when no
+        package brings the format's dialect.
         """
         row = self._fresh()
         if strict:
             self.require_sound()
         dialect = self._store.dialect(row.dialect)
         return reading.logical(
-            self._store.database.read, row, dialect, from_seq, to_seq, deltas=deltas, strict=strict
+            self._store.database.read,
+            row,
+            dialect,
+            from_seq,
+            to_seq,
+            deltas=deltas,
+            without=without,
+            strict=strict,
         )
 
     def lines(self) -> Iterator[bytes]:

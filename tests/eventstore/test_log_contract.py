@@ -266,6 +266,35 @@ def test_events_leave_out_token_deltas_where_nobody_wants_them(store: Any) -> No
             session.seal()
 
 
+def test_events_come_without_the_types_that_nobody_wants(store: Any) -> None:
+    session = store.create(head())
+    chunk = {"turn": 1, "step": 1, "chunk": {"type": "text-delta", "index": 0, "text": "a"}}
+    kinds = [
+        NewEvent("turn/start", {"turn": 1}),
+        *[NewEvent("assistant/chunk", chunk)] * 4,
+        NewEvent("nobody/knows", None),
+        NewEvent("turn/end", {"turn": 1}),
+    ]
+    session.append(kinds * 3)
+    choices: list[list[str]] = [
+        [],
+        ["turn/start"],
+        ["assistant/chunk", "nobody/knows"],
+        ["turn/start", "turn/end", "x/y"],
+    ]
+    for _ in range(2):
+        events = list(session.events())
+        assert len(events) == 21
+        for without, deltas in itertools.product(choices, (True, False)):
+            assert list(session.events(2, 20, deltas=deltas, without=without)) == [
+                event
+                for event in events[2:20]
+                if event.type not in without and (deltas or event.type != "assistant/chunk")
+            ]
+        if hasattr(session, "seal"):
+            session.seal()
+
+
 def test_threads_that_fight_for_one_session_lose_no_update(store: Any) -> None:
     store.create(head())
     failures: list[BaseException] = []

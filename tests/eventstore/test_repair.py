@@ -151,7 +151,7 @@ _json = st.recursive(
 )
 
 
-@given(st.lists(st.tuples(st.sampled_from(sorted(repair._TYPES)), _json), max_size=8))
+@given(st.lists(st.tuples(st.sampled_from(sorted(repair.TURN_TYPES)), _json), max_size=8))
 def test_malformed_data_is_never_an_error(contents: list[tuple[str, Any]]) -> None:
     facts = [
         Recorded(SessionId("s1"), Seq(at), 7, type, json.dumps(data).replace("Infinity", "1e999").encode())

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from playhead.eventstore import envelope, segments
 from playhead.eventstore.codecs import LINES, RUNS, body, runs
-from playhead.eventstore.codecs.wanted import is_delta
+from playhead.eventstore.codecs.wanted import Wanted, is_delta
 from playhead.eventstore.ids import SessionId
 from playhead.eventstore.recorded import Recorded
 
@@ -67,7 +67,8 @@ def unsealed(segment: segments.Segment) -> bytes:
 
 
 def facts_of(segment: segments.Segment, **wanted: Any) -> list[Recorded]:
-    return list(segments.segment_facts(segment.codec, segment.body, segment.raw_len, SESSION, **wanted))
+    wants = Wanted.of(SESSION, **wanted)
+    return list(segments.segment_facts(segment.codec, segment.body, segment.raw_len, wants))
 
 
 def facts_by_line(block: bytes) -> list[Recorded]:
@@ -237,19 +238,21 @@ def test_segment_agrees_with_each_of_its_lines(block: bytes) -> None:
     st.integers(0, 30),
     st.sampled_from([None, ["assistant/chunk"], ["x", "user/message"], []]),
     st.booleans(),
+    st.sets(st.sampled_from(["assistant/chunk", "x", "assistant/message", 'type"with\\escapes'])),
 )
 def test_a_choice_of_facts_is_what_a_filter_over_all_facts_gives(
-    block: bytes, from_seq: int, to_seq: int, types: list[str] | None, deltas: bool
+    block: bytes, from_seq: int, to_seq: int, types: list[str] | None, deltas: bool, without: set[str]
 ) -> None:
     segment, used = segments.seal(block, 0)
     if segment is None:
         return
-    chosen = facts_of(segment, from_seq=from_seq, to_seq=to_seq, types=types, deltas=deltas)
+    chosen = facts_of(segment, from_seq=from_seq, to_seq=to_seq, types=types, deltas=deltas, without=without)
     assert chosen == [
         fact
         for fact in facts_by_line(block[:used])
         if from_seq <= fact.seq < to_seq
         and (types is None or fact.type in types)
+        and fact.type not in without
         and (deltas or not is_delta(fact))
     ]
 

@@ -7,7 +7,7 @@ taken in its repaired view (``fold(..., repaired=True)``), because the resume cl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,7 +20,7 @@ import playhead
 from playhead.adapters.dsh.importer import import_paths
 from playhead.eventstore.codecs.wanted import is_delta
 from playhead.eventstore.header import SessionHeader
-from playhead.eventstore.ids import SessionId
+from playhead.eventstore.ids import Seq, SessionId
 from playhead.eventstore.recorded import Recorded
 
 _REFUSED = ("edited-header-version-5", "edited-wrong-id")
@@ -39,13 +39,23 @@ class Log:
         """The log of ``facts``, with a header of format 0 where none is given."""
         return cls(header or SessionHeader(SessionId("s1"), 1), tuple(facts))
 
+    @property
+    def next_seq(self) -> Seq:
+        return Seq(max((fact.seq for fact in self.facts), default=-1) + 1)
+
     def events(
-        self, from_seq: int = 0, to_seq: int | None = None, *, deltas: bool = True
+        self,
+        from_seq: int = 0,
+        to_seq: int | None = None,
+        *,
+        deltas: bool = True,
+        without: Collection[str] = (),
     ) -> Iterator[Recorded]:
         for fact in self.facts:
             if (
                 from_seq <= fact.seq
                 and (to_seq is None or fact.seq < to_seq)
+                and fact.type not in without
                 and (deltas or not is_delta(fact))
             ):
                 yield fact

@@ -8,6 +8,7 @@ become messages of their own; producers of injected messages get kinds of their 
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,7 +22,7 @@ import playhead
 from playhead.adapters.dsh.importer import import_paths
 from playhead.adapters.dsh.writer import LAYOUTS, write_log
 from playhead.projections import registry
-from playhead.projections.folding import advance, begin, fold, with_closers
+from playhead.projections.folding import advance, begin, closing_events, fold
 from playhead.projections.inbox import inbox, moments
 from playhead.projections.projection import Projection, Row
 
@@ -52,7 +53,7 @@ def rows(
     folded = advance(
         projection,
         begin(projection, log.header),
-        with_closers(log, events, None) if repaired else events,
+        chain(events, closing_events(log, log.next_seq)) if repaired else events,
         emitted=emitted,
     )
     assert folded.complete
@@ -101,7 +102,7 @@ def test_recorded_pairs_come_from_every_older_format_and_some_end_in_a_crash() -
         pytest.skip("the reference material is not here")
     steps = {(pair.source.header.version, pair.migrated.header.version) for pair in pairs}
     assert steps >= {(0, 3), (0, 4), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)}
-    assert any(list(with_closers(pair.source, iter(()), None)) for pair in pairs)
+    assert any(closing_events(pair.source, pair.source.next_seq) for pair in pairs)
 
 
 OTHER_LAYOUTS = [name for name, layout in LAYOUTS.items() if not layout.adds_totals]

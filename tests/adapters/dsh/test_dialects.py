@@ -102,6 +102,32 @@ def test_any_data_is_upcast_or_refused_and_what_is_upcast_is_current(
     assert all(one is other for one, other in zip(again, events, strict=True))
 
 
+RETIRED = [
+    "steering/message",
+    "mode/set",
+    "request/header-delta",
+    "tool/ptc-dispatch",
+    "tool/ptc-dispatch-start",
+]
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+@given(
+    type=st.sampled_from([*(event.type for event in CURRENT), *RETIRED, "compact/end", "compact/start"]),
+    data=json_values,
+)
+def test_a_fact_of_a_type_that_a_dialect_does_not_touch_is_its_own_event(
+    name: str, type: str, data: Any
+) -> None:
+    dialect = DIALECTS[name]
+    assert dialect.touches is not None
+    if type not in dialect.touches:
+        state, one = dialect.initial(HEADER), fact(0, type, data)
+        after, events = dialect.step(state, one)
+        assert after is state
+        assert [event is one for event in events] == [True]
+
+
 def test_a_state_can_be_stepped_from_twice() -> None:
     dialect = DIALECTS["dsh-v0"]
     flat = {"turn": 1, "step": 1, "callId": "c", "content": []}
