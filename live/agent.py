@@ -70,6 +70,7 @@ class Agent:
             session, self.inbox, self.notices, self.hooks, options, Header(session, options, self.hooks)
         )
         self._turn = session.last_turn
+        self.closed = False
         self._activity: _Activity | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -147,6 +148,7 @@ class Agent:
 
     async def close(self) -> None:
         """Stop for good: cancel as disposed, keep the inbox for the next process, wait, and flush."""
+        self.closed = True
         self.cancel({"kind": DISPOSED}, keep_inbox=True)
         await self.when_idle()
         await self.flush()

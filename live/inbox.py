@@ -20,17 +20,33 @@ from playhead.eventstore.messages import Message
 from playhead.eventstore.recorded import Recorded
 from playhead.live.notices import Notices
 from playhead.live.session import LiveSession
-from playhead.projections.inbox_lists import NEXT_STEP, NEXT_TURN, Lists, Misfit, Splice, Target, fitted
-from playhead.projections.inbox_lists import normalised as normalised
+from playhead.projections.inbox_lists import (
+    NEXT_STEP,
+    NEXT_TURN,
+    Lists,
+    Misfit,
+    Splice,
+    Target,
+    fitted,
+    normalised,
+)
 from playhead.projections.inbox_lists import read as said_by
 
 SPLICED = "agent/inbox/spliced"
 
 
 class InvalidSplice(UsageError):
-    """A change that the inbox cannot take; nothing was appended and nothing changed."""
+    """A change that the inbox cannot take; nothing was appended and nothing changed.
+
+    ``kind`` is ``duplicate-pending-id`` or ``missing-id``.
+    """
 
     code = "invalid-splice"
+
+    def __init__(self, session: str, kind: str, reason: str) -> None:
+        self.session = session
+        self.kind = kind
+        super().__init__(f"session {session!r}: {reason}; nothing was changed")
 
 
 class Inbox:
@@ -124,8 +140,13 @@ class Inbox:
             return []
         splice = Splice(target, start, removed, tuple(message.id for message in inserted))
         _, misfits = fitted(self._lists, splice)
-        if misfits or not all(splice.inserted):
-            raise InvalidSplice(f"session {self._session.id!r}: {_reason(misfits)}")
+        if not all(splice.inserted):
+            raise InvalidSplice(
+                self._session.id, "missing-id", "a message without an id cannot wait in an inbox"
+            )
+        if misfits:
+            wrong = misfits[0]
+            raise InvalidSplice(self._session.id, wrong.kind, wrong.message.partition("; assumed")[0])
         data: dict[str, Any] = {"target": target, "start": start}
         if removed:
             data["removedCount"] = removed
@@ -144,18 +165,18 @@ class Inbox:
 
     def _restore(self, fact: Recorded) -> None:
         said = said_by(members.of(fact))
-        misfits = [said] if isinstance(said, Misfit) else said.misfits
-        if isinstance(said, Misfit) or misfits or fitted(self._lists, said.splice)[1]:
-            raise CorruptLog(
-                self._session.id,
-                f"seq {fact.seq}: {SPLICED} does not fit the lists, so what is pending cannot be known; "
-                "`playhead inbox` shows what it assumes; fork the session to go on without its queue",
-                seq=fact.seq,
-                kind="invalid-splice",
-            )
+        if isinstance(said, Misfit):
+            raise self._unknowable(fact, said)
+        for wrong in (*said.misfits, *fitted(self._lists, said.splice)[1]):
+            raise self._unknowable(fact, wrong)
         self._apply(said.splice)
         self._messages |= {id: Message.decode(message) for id, message in said.messages.items()}
 
-
-def _reason(misfits: Sequence[Misfit]) -> str:
-    return misfits[0].message.split("; assumed")[0] if misfits else "a message needs an id"
+    def _unknowable(self, fact: Recorded, wrong: Misfit) -> CorruptLog:
+        return CorruptLog(
+            self._session.id,
+            f"seq {fact.seq}: {wrong.message.partition('; assumed')[0]}, so what is pending cannot be known; "
+            "`playhead inbox` shows what it assumes; fork the session to go on without its queue",
+            seq=fact.seq,
+            kind=wrong.kind,
+        )

@@ -113,10 +113,16 @@ class GatedTools:
             Tool(name=tool["name"], description="", parameters={"type": "object"}) for tool in tools
         ]
 
-    def is_exclusive(self, name: str) -> bool:
+    def is_exclusive(self, name: str) -> bool:  # noqa: ARG002 - the protocol's
         return False
 
-    async def call(self, name: str, arguments: str, call_id: str, token: CancelToken) -> ToolOutcome:
+    async def call(
+        self,
+        name: str,
+        arguments: str,  # noqa: ARG002 - the protocol's
+        call_id: str,  # noqa: ARG002
+        token: CancelToken,
+    ) -> ToolOutcome:
         if name not in self._gate:
             return unknown_tool(name)
         await self._gates.passed(self._gate[name])

@@ -32,11 +32,8 @@ PLUGIN = {"kind": "plugin", "plugin": "p"}
 
 @pytest.fixture(params=["memory", "sqlite"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    made: Store
-    if request.param == "memory":
-        made = MemoryLog(ticking())
-    else:
-        made = playhead.open_store(str(tmp_path / "store.sqlite"))
+    in_memory = request.param == "memory"
+    made: Store = MemoryLog(ticking()) if in_memory else playhead.open_store(str(tmp_path / "store.sqlite"))
     with closing(made):
         yield made
 

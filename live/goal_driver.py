@@ -1,0 +1,221 @@
+"""Round after round for an armed goal, as long as nothing else wants the agent.
+
+A round is an ordinary follow-up whose source names the goal, its revision and the number of the round. It counts when
+it is admitted as a ``user/message``; one that is discarded or refused before never was a round.
+
+The driver looks whenever the agent becomes idle or the goal changes, one look at a time:
+
+1. the agent works, is closed, or has other input pending: nothing to do;
+2. how did the last round end? Aborted, discarded, or never begun: the goal is paused. Refused by another: it is
+   blocked as ``prompt-rejected``. A round that was overtaken by a change of the goal is forgotten;
+3. no goal, or one that is not active and armed: nothing to do;
+4. no rounds left: the goal is blocked as ``round-limit``;
+5. what there is so far is made durable, and the next round is sent. A disk that fails disarms; a send that fails
+   blocks the goal as ``queue-failed``.
+
+Right before a round enters, and once more when everybody else has had a say, it must still be the round that comes
+next of the goal as it is. Otherwise the driver refuses the step, and puts what else was claimed for it back in front.
+
+A turn that ends at its token ceiling, any ``agent/error``, and the abort of a turn that is no round disarm the goal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from playhead.eventstore import members
+from playhead.eventstore.blocks import TextBlock
+from playhead.eventstore.ids import GoalId, MessageId
+from playhead.eventstore.messages import Message
+from playhead.eventstore.recorded import Recorded
+from playhead.eventstore.sources import GoalSource
+from playhead.live.agent import Agent
+from playhead.live.goals import GoalRef, Goals, GoalView
+from playhead.live.hooks import Decision, Proposal, Reject
+from playhead.live.notices import Notice
+from playhead.projections.inbox_lists import NEXT_STEP
+
+State = Literal["queued", "claimed", "admitted", "discarded", "stale", "rejected"]
+
+
+@dataclass(slots=True)
+class _Round:
+    """A round on its way. ``turn`` is the turn that claimed it, ``ended`` the kind of that turn's end."""
+
+    message: str
+    ref: GoalRef
+    number: int
+    state: State = "queued"
+    turn: int | None = None
+    ended: str | None = None
+
+
+class GoalDriver:
+    """Drives the goals of ``agent``."""
+
+    def __init__(self, agent: Agent, goals: Goals, new_id: Callable[[], str]) -> None:
+        self._agent = agent
+        self._goals = goals
+        self._new_id = new_id
+        self._round: _Round | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._look_again = False
+        agent.notices.listen(self._noticed)
+        agent.session.observe(self._observed)
+        agent.hooks.pre_step.add(self._pre_step)
+
+    async def settled(self) -> None:
+        """Returns when the driver has looked at everything that happened so far."""
+        while self._looking is not None:
+            await asyncio.wait([self._looking])
+
+    # What happens to the agent
+
+    def _noticed(self, notice: Notice) -> None:
+        round = self._round
+        match notice.name:
+            case "agent/status" if notice.info["status"] == "idle":
+                self._look()
+            case "goal/changed":
+                self._look()
+            case "agent/error":
+                self._goals.disarm()
+            case "agent/inbox/claimed" if round and notice.info["message"].id == round.message:
+                round.state, round.turn = "claimed", notice.info["turn"]
+            case "agent/inbox/discarded" if round and notice.info["message"].id == round.message:
+                round.state = "discarded"
+
+    def _observed(self, event: Recorded) -> None:
+        round = self._round
+        if event.type == "user/message" and round is not None:
+            if members.text(members.of(event), "id") == round.message:
+                round.state = "admitted"
+        elif event.type == "turn/end":
+            data = members.of(event)
+            ending = members.text(members.inner(data, "reason"), "kind")
+            is_round = round is not None and round.turn is not None and round.turn == data.get("turn")
+            if round is not None and is_round:
+                round.ended = ending
+            if ending == "max-tokens" or (ending == "aborted" and not is_round):
+                self._goals.disarm()
+
+    # The look
+
+    def _look(self) -> None:
+        if self._looking is not None:
+            self._look_again = True
+            return
+        self._looking = asyncio.get_running_loop().create_task(self._look_until_done())
+
+    async def _look_until_done(self) -> None:
+        try:
+            again = True
+            while again:
+                self._look_again = False
+                again = await self._pass() or self._look_again
+        finally:
+            self._looking = None
+
+    async def _pass(self) -> bool:
+        """One look; whether another is due at once."""
+        if self._is_busy():
+            return False
+        last, self._round = self._round, None
+        if last is not None:
+            self._account_for(last)
+            return True
+        view = self._goals.get()
+        if not _is_driven(view):
+            return False
+        try:
+            await self._agent.flush()
+        except Exception as error:
+            self._goals.disarm()
+            self._agent.notices.tell("agent/error", turn=self._agent.last_turn, step=0, error=error)
+            return False
+        view = self._goals.get()
+        if view is None or not _is_driven(view) or self._is_busy():
+            return False
+        if view.rounds >= view.goal.max_rounds:
+            limit = f"all {view.goal.max_rounds} rounds were used before the goal was met"
+            self._goals.block(view.ref, "round-limit", limit)
+            return False
+        self._send(view)
+        return False
+
+    def _is_busy(self) -> bool:
+        agent = self._agent
+        return agent.closed or agent.status != "idle" or agent.inbox.has_pending
+
+    def _account_for(self, last: _Round) -> None:
+        """What the end of a round means for the goal, where that is still the goal of the round."""
+        view = self._goals.get()
+        if view is None or view.goal.id != last.ref.id or view.goal.phase != "active":
+            return
+        never_ran = last.state in ("queued", "claimed", "discarded")
+        if last.ended == "aborted" or never_ran:
+            self._goals.pause(view.ref)
+
+    def _send(self, view: GoalView) -> None:
+        number = view.rounds + 1
+        source = GoalSource(goal_id=GoalId(view.goal.id), revision=view.goal.revision, round=number)
+        text = _prompt(view.goal.objective, number, view.goal.max_rounds)
+        message = Message.user(MessageId(self._new_id()), [TextBlock(text=text)], source)
+        self._round = _Round(message.id, view.ref, number)
+        try:
+            self._agent.followup(message)
+        except Exception as error:
+            self._round = None
+            self._goals.block(view.ref, "queue-failed", str(error) or type(error).__name__)
+
+    # The fence
+
+    async def _pre_step(
+        self, proposal: Proposal, inner: Callable[[Proposal], Awaitable[Decision]]
+    ) -> Decision:
+        round = self._round
+        if round is None or all(message.id != round.message for message in proposal.messages):
+            return await inner(proposal)
+        if not self._is_next(round):
+            return self._refuse(round, proposal)
+        decision = await inner(proposal)
+        if isinstance(decision, Reject):
+            round.state = "rejected"
+            view = self._goals.get()
+            if view is not None and view.ref == round.ref and view.goal.phase == "active":
+                self._goals.block(view.ref, "prompt-rejected", "the prompt of a round was rejected")
+            return decision
+        return decision if self._is_next(round) else self._refuse(round, proposal)
+
+    def _is_next(self, round: _Round) -> bool:
+        view = self._goals.get()
+        return (
+            view is not None
+            and _is_driven(view)
+            and view.ref == round.ref
+            and round.state == "claimed"
+            and round.number == view.rounds + 1
+        )
+
+    def _refuse(self, round: _Round, proposal: Proposal) -> Decision:
+        round.state = "stale"
+        others = [message for message in proposal.messages if message.id != round.message]
+        self._agent.inbox.splice(NEXT_STEP, 0, 0, others)
+        return Reject()
+
+
+def _is_driven(view: GoalView | None) -> bool:
+    return view is not None and view.armed and view.goal.phase == "active"
+
+
+def _prompt(objective: str, number: int, most: int) -> str:
+    return (
+        f'<goal_round round="{number}" of="{most}">\n'
+        f"Objective: {json.dumps(objective, ensure_ascii=False)}\n"
+        "Go on working towards the objective. Say so when it is met, or when you cannot go on without help.\n"
+        "</goal_round>"
+    )
