@@ -55,7 +55,7 @@ HANG: Final = _Word("hang")
 RESET: Final = _Word("reset")
 """Break the connection with a RST."""
 CUT: Final = _Word("cut")
-"""Close the connection at once. A body with framing ``chunked`` or ``length`` is broken then; one with ``close`` ends."""
+"""Close the connection. That breaks a body with framing ``chunked`` or ``length``, and ends one with ``close``."""
 GARBLE: Final = _Word("garble")
 """Send a chunk whose size is no number, then close."""
 
