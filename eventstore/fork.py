@@ -67,9 +67,7 @@ class OpenTurn(ForkError):
         )
 
 
-def seed(
-    facts: Iterable[Recorded], boundary: int | None = None, *, session: str = ""
-) -> Iterator[Recorded]:
+def seed(facts: Iterable[Recorded], boundary: int | None = None, *, session: str = "") -> Iterator[Recorded]:
     """The facts that a fork of ``facts`` at ``boundary`` inherits, one by one, unchanged.
 
     ``facts`` is the whole log of ``session``. ``boundary`` is the last seq that is copied; None copies all, of
@@ -81,7 +79,9 @@ def seed(
     next_seq, turn_start = 0, None
     for fact in facts:
         if fact.seq != next_seq:
-            message = f"seq {next_seq} is missing, seq {fact.seq} follows: what is behind it cannot be inherited"
+            message = (
+                f"seq {next_seq} is missing, seq {fact.seq} follows: what is behind it cannot be inherited"
+            )
             raise CorruptLog(session, message, seq=next_seq, kind="seq-gap")
         next_seq = fact.seq + 1
         turn_start = turn_open_after(turn_start, fact)

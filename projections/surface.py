@@ -1,7 +1,8 @@
 """The surface: what the model sees, as an ordered list of events, and how replacements changed it.
 
 Five types have a place on it: ``user/message``, ``assistant/message``, ``tool/result``, ``system/message`` and
-``developer/message``. Each carries a surface operation:
+``developer/message``. Each carries a surface operation (in a fork the last two are marked ignorable instead, and have
+no place):
 
 * ``append``: the event goes to the end.
 * ``replace start end``: the events from ``start`` to ``end``, both inclusive and in the order of the surface, give way
@@ -30,6 +31,7 @@ import msgspec
 
 from playhead.eventstore import members
 from playhead.eventstore.header import SessionHeader
+from playhead.eventstore.later_types import LATER_TYPES
 from playhead.eventstore.recorded import Recorded, Replace
 from playhead.projections import same_json
 from playhead.projections.folding import Foldable
@@ -87,7 +89,7 @@ class Surface(msgspec.Struct, frozen=True):
 
 def apply(state: Surface, event: Recorded) -> Surface:
     """The surface after ``event``."""
-    if event.type not in TYPES:
+    if event.type not in TYPES or _stands_aside(event):
         marked = event.surface_op is not None or event.source_seqs is not None or event.unreadable
         if not marked:
             return state
@@ -104,6 +106,11 @@ def apply(state: Surface, event: Recorded) -> Surface:
             return _refused(state, event, *refusal)
         return state.with_entry(_entry(event))
     return _replaced(state, event, op)
+
+
+def _stands_aside(event: Recorded) -> bool:
+    """Whether the event has no place: one of a later type, in a session that has the form of format 0."""
+    return event.ignorable and event.surface_op is None and event.type in LATER_TYPES and not event.unreadable
 
 
 def _replaced(state: Surface, event: Recorded, op: Replace) -> Surface:

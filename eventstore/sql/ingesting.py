@@ -18,21 +18,21 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from playhead.eventstore import envelope
 from playhead.eventstore.chain import Chain
 from playhead.eventstore.dialect import Native
-from playhead.eventstore.errors import NotALog
+from playhead.eventstore.errors import NotALog, UsageError
 from playhead.eventstore.findings import Finding
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.source import LogSource
 from playhead.eventstore.sql import reading, session_row
 from playhead.eventstore.sql.engine import Link
 from playhead.eventstore.sql.finding_list import FindingList
-from playhead.eventstore.sql.sealing import SegmentWriter
+from playhead.eventstore.sql.sealing import RanBack, SegmentWriter
 from playhead.eventstore.sql.session_row import SessionRow, header_columns
 
 MAX_BRANCHES = 1000
@@ -115,6 +115,26 @@ def take_new(link: Link, source: LogSource, generation: int) -> tuple[Taken, Fin
         writer.write(block)
     row = writer.finish()
     return Taken(row, 0, row.lines, row.lines, True, writer.ranges), writer.findings
+
+
+def take_lines(link: Link, header: SessionHeader, blocks: Iterable[bytes]) -> Taken:
+    """Write a native session that begins with the lines of ``blocks``, each one sound event, in one pass.
+
+    Raises ``UsageError`` for other lines.
+    """
+    writer = SegmentWriter(link, session_row.insert(link, empty_row(header, header.line(), Native.name, 1)))
+    try:
+        for block in blocks:
+            writer.write(block)
+        row = writer.finish()
+    except RanBack as error:
+        message = f"session {header.id!r}, line {error.line + 2}: the numbering runs back"
+        raise UsageError(message) from None
+    for found in writer.findings.listed()[:1]:
+        raise UsageError(f"session {header.id!r}, line {found.line}: {found.message}")
+    if row.events != row.lines:
+        raise UsageError(f"session {header.id!r}: a line packs several events")
+    return Taken(row, 0, row.lines, row.lines, True, writer.ranges)
 
 
 def take_outlined(link: Link, source: LogSource, stored: list[SessionRow]) -> tuple[list[Taken], FindingList]:

@@ -144,6 +144,20 @@ class SqlStore:
                 return SqlSession(self, other)
         raise SessionExists(row.session)
 
+    def create_from(self, header: SessionHeader, blocks: Iterable[bytes]) -> SqlSession:
+        """A new session that begins with these lines, in one transaction. See ``log.Store.create_from``."""
+        try:
+            with self.database.write() as link:
+                if session_row.of_key(link, escape(header.id)):
+                    raise SessionExists(header.id)
+                taken = ingesting.take_lines(link, header, blocks)
+                session_row.save(link, taken.row)
+                commits.place(link, taken.row.id, taken.ranges, self.clock())
+                commits.count(link, sessions=1)
+        except IntegrityError as error:
+            raise SessionExists(header.id) from error
+        return SqlSession(self, taken.row)
+
     def session(self, id: str, *, generation: int | None = None) -> SqlSession:
         """The session of exactly this id. See ``log.Store.session``."""
         with self.database.read() as link:
