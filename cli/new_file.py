@@ -32,10 +32,13 @@ def new_file(path: Path, *, force: bool) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def new_file_below(root: Path, parts: Sequence[str], *, force: bool) -> Iterator[BinaryIO]:
+def new_file_below(
+    root: Path, parts: Sequence[str], *, force: bool, private: bool = False
+) -> Iterator[BinaryIO]:
     """As ``new_file``, for the file at ``parts`` below the folder ``root``; folders on the way are made.
 
-    Raises ``UsageError`` also for parts that would lead out of ``root`` or through a link.
+    Only their owner may look into what is made ``private``. Raises ``UsageError`` also for parts that would lead out of
+    ``root`` or through a link.
     """
     shown = str(root.joinpath(*parts))
     if not parts or not all(map(_names_an_entry, parts)):
@@ -43,8 +46,8 @@ def new_file_below(root: Path, parts: Sequence[str], *, force: bool) -> Iterator
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for part in parts[:-1]:
-            folder = _enter(folder, part, shown)
-        with _new_in(folder, parts[-1], shown, force) as file:
+            folder = _enter(folder, part, shown, 0o700 if private else 0o777)
+        with _new_in(folder, parts[-1], shown, force, 0o600 if private else 0o666) as file:
             yield file
     finally:
         os.close(folder)
@@ -59,10 +62,10 @@ def _names_an_entry(part: str) -> bool:
     return part not in ("", ".", "..") and "/" not in part and "\0" not in part
 
 
-def _enter(folder: int, part: str, shown: str) -> int:
+def _enter(folder: int, part: str, shown: str, mode: int) -> int:
     """The folder ``part`` in ``folder``, made if missing; ``folder`` is closed when this returns."""
     with suppress(FileExistsError):
-        os.mkdir(part, dir_fd=folder)
+        os.mkdir(part, mode, dir_fd=folder)
     try:
         inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
     except OSError as error:
@@ -72,9 +75,9 @@ def _enter(folder: int, part: str, shown: str) -> int:
 
 
 @contextmanager
-def _new_in(folder: int, name: str, shown: str, force: bool) -> Iterator[BinaryIO]:
+def _new_in(folder: int, name: str, shown: str, force: bool, mode: int = 0o666) -> Iterator[BinaryIO]:
     partial = f".playhead-{secrets.token_hex(8)}.partial"
-    handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder)
+    handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode, dir_fd=folder)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file

@@ -46,6 +46,11 @@ def looks_like_path(session: str) -> bool:
     return session.endswith((".jsonl", ".jsonl.zstd")) or session.startswith(("/", "./"))
 
 
+def is_file(session: str) -> bool:
+    """True for a SESSION argument that means a log file, which is read without a store."""
+    return looks_like_path(session) and Path(session).exists()
+
+
 @contextmanager
 def opened(
     session: str, generation: int | None = None, store: str | None = None
@@ -54,7 +59,7 @@ def opened(
 
     Raises ``SessionNotFound`` with the ids that would fit, ``StoreUnavailable``, or what is wrong with it.
     """
-    if looks_like_path(session) and Path(session).exists():
+    if is_file(session):
         with _store_of_file(session) as held:
             yield held, _only_session(held, session, generation)
         return

@@ -30,8 +30,8 @@ from typing import Any
 import msgspec
 
 from playhead.eventstore import members
+from playhead.eventstore.format_0_types import LATER_TYPES
 from playhead.eventstore.header import SessionHeader
-from playhead.eventstore.later_types import LATER_TYPES
 from playhead.eventstore.recorded import Recorded, Replace
 from playhead.projections import same_json
 from playhead.projections.folding import Foldable

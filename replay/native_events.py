@@ -12,7 +12,7 @@ a stream in ``assistant/message`` or     one ``assistant/chunk`` for each chunk,
                                          before the next call, one is added: the last one with the new prompt
 source ``runtime-context``, ...          source ``plugin``, see ``eventstore/sources.py``
 ``session/end-seed {inherited: true}``   ``session/end-seed {}``
-types of ``eventstore/later_types.py``   the same, marked ignorable, with no place on the surface
+types that came after format 0           the same, marked ignorable, with no place on the surface
 ``session-log-deepseek/...``             nothing: marks of what a server has got of the file that is copied from
 ======================================== ============================================================================
 
@@ -31,9 +31,9 @@ from typing import Any, NamedTuple
 from playhead.eventstore import chunk_rows, json_text, members
 from playhead.eventstore.cited_seqs import renumbered
 from playhead.eventstore.fork import END_SEED
+from playhead.eventstore.format_0_types import FROM_0_1_2_TYPES, LATER_TYPES
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import Seq, is_safe_integer
-from playhead.eventstore.later_types import LATER_TYPES, NOT_IN_EVERY_FORMAT_0
 from playhead.eventstore.recorded import Recorded, Replace, SurfaceOp
 from playhead.eventstore.sources import PLUGIN_KINDS, PROMPT_PLUGIN
 from playhead.projections import surface as surfaces
@@ -50,7 +50,7 @@ DELIVERED = "session-log-deepseek/delivery-accepted"
 """The type of the events that have no place in another session."""
 
 _GONE = -1
-_MARKED = LATER_TYPES | NOT_IN_EVERY_FORMAT_0
+_MARKED = LATER_TYPES | FROM_0_1_2_TYPES
 _PLUGINS = {kind: plugin for plugin, kind in PLUGIN_KINDS.items()} | {"runtime-context": PROMPT_PLUGIN}
 
 

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from playhead.eventstore import admission, json_text, source_seqs
 from playhead.eventstore.errors import CorruptLog
+from playhead.eventstore.format_0_types import LATER_TYPES
 from playhead.eventstore.ids import is_safe_integer
 from playhead.eventstore.recorded import Recorded
 from playhead.eventstore.registry import event_types
@@ -30,6 +31,7 @@ class Admission:
 
     def __init__(self, version: int) -> None:
         self._range = ("startSeq", "endSeq") if version >= NEW_SPELLING_FROM else ("start", "end")
+        self._unknown = LATER_TYPES if version < NEW_SPELLING_FROM else frozenset()
         self._surface: list[int] = []
         self._results: dict[int, Recorded] = {}
 
@@ -42,8 +44,12 @@ class Admission:
         problem = admission.data_refusal(event.type, event.json)
         if problem is not None:
             _refuse(event, problem)
-        if admission.is_surface(event.type):
+        if self._has_place(event):
             self._place(event, stored)
+
+    def _has_place(self, event: Recorded) -> bool:
+        """True for a surface event; one of a later type that is marked ignorable is nothing to an early format."""
+        return admission.is_surface(event.type) and not (event.ignorable and event.type in self._unknown)
 
     def _check_envelope(self, event: Recorded, stored: dict[str, Any]) -> None:
         extra = sorted(stored.keys() - admission.MEMBERS)
@@ -53,7 +59,7 @@ class Admission:
             _refuse(event, "time is not a whole number")
         if stored.get("ignorable", True) is not True:
             _refuse(event, "ignorable is not true")
-        if admission.is_surface(event.type):
+        if self._has_place(event):
             if "surfaceOp" not in stored:
                 _refuse(event, "a surface event without surfaceOp")
         elif "surfaceOp" in stored or "sourceEventSeqs" in stored:

@@ -20,8 +20,9 @@ Source: docs/formats.md, "Files" to "Source seqs".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, groupby
 from typing import Any
 
 from playhead.adapters.dsh.conversion import Batch, Json, to_format_2, to_format_3, to_format_4
@@ -65,14 +66,46 @@ def write_log(
     ``header`` is that of the native session. Raises ``UsageError`` for one of format 2 and newer, whose events
     have been converted already.
     """
-    blocks = [
-        header_of(layout, header).line() + b"\n",
-        *(
-            b"".join(json_text.dumps(line) + b"\n" for line in lines)
-            for lines in rows(layout, header, batches)
-        ),
-    ]
-    return b"".join(map(zstd_frames.write_frame, blocks) if compressed else blocks)
+    return b"".join(log_pieces(layout, header, batches, compressed=compressed))
+
+
+def log_pieces(
+    layout: Layout,
+    header: SessionHeader,
+    batches: Iterable[Sequence[Recorded]],
+    *,
+    compressed: bool = False,
+) -> Iterator[bytes]:
+    """The file of ``write_log`` piece by piece, header and batches; before format 2 no more than a batch is held.
+
+    In formats 0 and 1 the data of an event is written as it is stored, unless a row holds it.
+    """
+    pieces = chain([[header_of(layout, header).line()]], _lines(layout, header, batches))
+    for lines in pieces:
+        piece = b"".join(line + b"\n" for line in lines)
+        yield zstd_frames.write_frame(piece) if compressed else piece
+
+
+def stored_pieces(header_line: bytes, blocks: Iterable[bytes], *, compressed: bool) -> Iterator[bytes]:
+    """The file of a session whose lines are written as they are stored; ``blocks`` are whole lines, each with LF."""
+    for piece in chain([header_line + b"\n"], blocks):
+        yield zstd_frames.write_frame(piece) if compressed else piece
+
+
+def _lines(
+    layout: Layout, header: SessionHeader, batches: Iterable[Sequence[Recorded]]
+) -> Iterator[Iterable[bytes]]:
+    if layout.version < 2 and not (layout.adds_totals or layout.pairs_sources):
+        return (_stored_lines(batch, layout.packs_chunks) for batch in batches if batch)
+    return (map(json_text.dumps, lines) for lines in rows(layout, header, batches))
+
+
+def _stored_lines(batch: Iterable[Recorded], packs_chunks: bool) -> Iterator[bytes]:
+    for is_run, run in groupby(batch, lambda event: packs_chunks and event.type == chunk_rows.EVENT_TYPE):
+        if is_run:
+            yield from map(json_text.dumps, chunk_rows.pack(event.envelope() for event in run))
+        else:
+            yield from (event.line() for event in run)
 
 
 def header_of(layout: Layout, header: SessionHeader) -> SessionHeader:
