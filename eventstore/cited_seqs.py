@@ -4,6 +4,7 @@
 ``session/title``, ``session/title-llm-request``       ``messageSeqs``
 ``compaction/summary``, ``compaction/prune``           ``shadowedSeqs``, ``shadowedRange``
 ``command/done``                                       ``sourceEventSeq``
+``developer/message``                                  ``headerSeq``
 ====================================================== =============================================
 
 The range of a compaction is the first and the last of its list. Sources and surface operations belong to the envelope
@@ -21,6 +22,7 @@ CITING = {
     "compaction/summary": ("shadowedSeqs", "shadowedRange"),
     "compaction/prune": ("shadowedSeqs", "shadowedRange"),
     "command/done": ("sourceEventSeq",),
+    "developer/message": ("headerSeq",),
 }
 """The members of ``data`` that hold seqs, by event type."""
 
