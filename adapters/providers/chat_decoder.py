@@ -41,16 +41,9 @@ from collections.abc import Iterator, Mapping
 from io import StringIO
 from typing import Any
 
+from playhead.adapters.providers.chat_failures import told_failure
 from playhead.adapters.providers.chat_profile import ChatProfile
 from playhead.adapters.providers.dialect import WireEvent
-from playhead.adapters.providers.http_failures import (
-    context_worded,
-    error_message,
-    error_words,
-    quota_worded,
-    rate_limit_worded,
-    server_worded,
-)
 from playhead.eventstore import json_text, members
 from playhead.eventstore.blocks import Block, ReasoningBlock, TextBlock, ToolCallBlock
 from playhead.eventstore.chunk_source import AdapterError
@@ -147,7 +140,7 @@ class ChatDecoder:
     def _payload(self, payload: dict[str, Any]) -> Iterator[Chunk]:
         error = payload.get("error")
         if isinstance(error, dict) or (isinstance(error, str) and error):
-            raise AdapterError(_told_failure(error))
+            raise AdapterError(told_failure(error))
         for choice in members.objects(payload, "choices"):
             if self._profile.is_gateway and choice.get("index") not in (None, 0):
                 continue
@@ -295,36 +288,28 @@ def refused(reason: str) -> Failure:
     return Failure(message=f"the model stopped with {reason[:_SHOWN_CHARS]!r}", code=reason.upper())
 
 
+def is_payload(data: str) -> bool:
+    """Whether the data of an event is one that is read: ``[DONE]``, nothing, or a JSON object."""
+    return data.strip() in ("", DONE) or _object(data) is not None
+
+
 def _parsed(data: str) -> dict[str, Any]:
-    try:
-        payload = json_text.parse(data)
-    except ValueError as error:
-        raise _malformed(f"{MALFORMED}{data[:_SHOWN_CHARS]}") from error
-    if not isinstance(payload, dict):
+    payload = _object(data)
+    if payload is None:
         raise _malformed(f"{MALFORMED}{data[:_SHOWN_CHARS]}")
     return payload
 
 
+def _object(data: str) -> dict[str, Any] | None:
+    try:
+        payload = json_text.parse(data)
+    except ValueError:
+        return None
+    return payload if isinstance(payload, dict) else None
+
+
 def _malformed(message: str) -> AdapterError:
     return AdapterError(Failure(message=message, code="MALFORMED_RESPONSE"))
-
-
-def _told_failure(error: dict[str, Any] | str) -> Failure:
-    """The failure that an ``error`` inside the stream stands for; its wording and its number count."""
-    words = error_words(error)
-    told = error.get("code") if isinstance(error, dict) else None
-    number = str(told) if isinstance(told, str | int) else ""
-    if quota_worded(words):
-        code = "QUOTA"
-    elif context_worded(words):
-        code = "CONTEXT_WINDOW_EXCEEDED"
-    elif rate_limit_worded(words) or number == "429":
-        code = "RATE_LIMIT"
-    elif server_worded(words) or (len(number) == 3 and number.isdecimal() and number[0] == "5"):
-        code = "SERVER"
-    else:
-        code = "PROVIDER_ERROR"
-    return Failure(message=error_message(error) or "the provider reported an error in its answer", code=code)
 
 
 def _count(report: dict[str, Any], member: str) -> int | None:

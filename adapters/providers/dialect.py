@@ -49,6 +49,10 @@ class Decoder(Protocol):
         """What the end of the body gives. Raises ``AdapterError`` with ``STREAM_CLOSED`` when it comes too early."""
         ...
 
+    def whole(self, answer: Mapping[str, Any]) -> Iterator[Chunk]:
+        """The chunks of an answer that came as one JSON object, for which no stream was asked."""
+        ...
+
 
 class ProviderDialect(Protocol):
     """One wire format."""
@@ -82,8 +86,8 @@ class ProviderDialect(Protocol):
         """The wire events of an answer, each with the number of chunks that had been taken when it was made.
 
         An event belongs to the moment of the last chunk taken. An answer that stops without a ``finish`` stops on
-        the wire without its terminal event; one that a failure ended stops there too (``fault`` of the endpoint
-        says how the connection ends).
+        the wire without its terminal event. A failure that the format can tell is told; one of HTTP (it has a
+        status) or of the connection stops the answer too, and the endpoint says how the connection ends.
         """
         ...
 

@@ -1,0 +1,65 @@
+"""Answers of providers in tests: bytes in, chunks out, and the other way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from playhead.adapters.providers.dialect import ProviderDialect, WireEvent
+from playhead.adapters.providers.sse import EventReader, encode_event
+from playhead.eventstore.chunk_source import AdapterError
+from playhead.eventstore.chunks import Chunk, FinishChunk
+from playhead.eventstore.failures import Failure
+from playhead.eventstore.reasons import FinishError, is_failure
+from playhead.eventstore.stream_grammar import StreamGrammar
+
+
+def received(dialect: ProviderDialect, pieces: Iterable[bytes]) -> tuple[list[Chunk], Failure | None]:
+    """The chunks that an answer in ``pieces`` gives, and the failure raised after them."""
+    reader, decoder = EventReader(), dialect.decoder()
+    chunks: list[Chunk] = []
+    try:
+        for piece in pieces:
+            for event in reader.push(piece):
+                chunks.extend(decoder.push(event))
+        chunks.extend(decoder.end())
+    except AdapterError as error:
+        return chunks, error.failure
+    return chunks, None
+
+
+def logged(dialect: ProviderDialect, body: bytes) -> list[Chunk]:
+    """The chunks of an answer as a log has them: a failure is the last one."""
+    chunks, failure = received(dialect, [body])
+    return chunks if failure is None else [*chunks, FinishChunk(FinishError(failure=failure))]
+
+
+def cut(body: bytes, places: Sequence[int]) -> Iterator[bytes]:
+    """``body`` in pieces that end at ``places``."""
+    ends = [0, *sorted(min(place, len(body)) for place in places), len(body)]
+    return (body[a:b] for a, b in pairwise(ends))
+
+
+def bytewise(body: bytes) -> Iterator[bytes]:
+    """``body`` one byte at a time."""
+    return cut(body, range(1, len(body)))
+
+
+def sent(events: Iterable[tuple[int, WireEvent]]) -> bytes:
+    """What encoded events are on the wire."""
+    return b"".join(encode_event(event) for _, event in events)
+
+
+def check_grammar(chunks: Iterable[Chunk], failure: Failure | None) -> None:
+    """Raises ``StreamGrammarError`` for chunks that no source may emit. A failure is an end of them."""
+    grammar = StreamGrammar()
+    for chunk in chunks:
+        grammar.push(chunk)
+    if failure is None:
+        grammar.finish()
+
+
+def succeeded(chunks: Sequence[Chunk]) -> bool:
+    """Whether the answer ended well."""
+    last = chunks[-1] if chunks else None
+    return isinstance(last, FinishChunk) and not is_failure(last.reason)
