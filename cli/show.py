@@ -24,6 +24,7 @@ from playhead.cli.target import (
     opened,
 )
 from playhead.cli.transcript_text import Remark, TranscriptText
+from playhead.cli.turn_ranges import TurnOption, ranges
 from playhead.eventstore.errors import UsageError
 from playhead.eventstore.findings import damage as damaged
 from playhead.projections.projection import Breach
@@ -61,10 +62,7 @@ def show(
         typer.Option(help="What a person saw, or the messages that the model sees at that point."),
     ] = View.transcript,
     format: Annotated[Format, typer.Option("--format", "-f", help="How it is written.")] = Format.text,
-    turn: Annotated[
-        list[str] | None,
-        typer.Option(metavar="N", help="Only this turn, or a range such as 2-5, 4- or -3; repeatable."),
-    ] = None,
+    turn: TurnOption = None,
     at: AtOption = None,
     full: Annotated[
         bool,
@@ -86,7 +84,7 @@ def show(
     from playhead.projections.surface import messages, surface
     from playhead.projections.transcript import transcript
 
-    wanted = _ranges(turn or ())
+    wanted = ranges(turn or ())
     if wanted and view is View.model:
         raise UsageError(
             "--turn chooses from the transcript; the model sees all its messages at once: use --at"
@@ -192,22 +190,6 @@ def _remarks(info: SessionInfo, folded: Folded[Transcript]) -> tuple[Remark, ...
     remarks += [Remark(seq, f"not understood: event of unknown type {type}") for type, seq in folded.unknown]
     remarks += [Remark(breach.seq, f"out of order: {breach.message}") for breach in folded.state.breaches]
     return tuple(sorted(remarks, key=lambda remark: (remark.seq is None, remark.seq or 0)))
-
-
-def _ranges(words: Iterable[str]) -> list[range]:
-    """The turns that were asked for. Raises ``UsageError`` for what is neither a number nor a range."""
-    found = []
-    for word in words:
-        first, dash, last = word.partition("-")
-        numbers = [part for part in (first, last) if part]
-        if not numbers or not all(part.isascii() and part.isdigit() and len(part) < 16 for part in numbers):
-            raise UsageError(f"--turn {word}: give a number, or a range such as 2-5, 4- or -3")
-        start = int(first) if first else 0
-        end = (int(last) if last else 2**53) if dash else start
-        if end < start:
-            raise UsageError(f"--turn {word} runs backwards")
-        found.append(range(start, end + 1))
-    return found
 
 
 def _chosen(sections: tuple[Section, ...], wanted: list[range]) -> tuple[Section, ...]:

@@ -172,6 +172,10 @@ def _counterparts(a: list[Any], b: list[Any]) -> Iterator[tuple[int | None, int 
 
 
 def _kind(element: Any) -> Hashable:
-    """What elements have in common that are likely to be each other's counterpart."""
-    tag = element.get("type") if isinstance(element, dict) else None
-    return type(element), tag if isinstance(tag, str) else None
+    """What elements have in common that are likely to be each other's counterpart: a tag, or else a name."""
+    if not isinstance(element, dict):
+        return (type(element),)
+    tag, name = element.get("type"), element.get("name")
+    if isinstance(tag, str):
+        return dict, tag
+    return dict, None, name if isinstance(name, str) else None
