@@ -13,6 +13,7 @@ import msgspec
 from playhead.eventstore import members
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.recorded import Recorded
+from playhead.eventstore.registry import event_types
 from playhead.projections.folding import Foldable
 
 MARKER = "session/end-seed"
@@ -45,7 +46,7 @@ def inherited_part(session: Foldable) -> Inherited:
     """What ``session`` took over from its parent; its log is looked through only where a marker may say it."""
     part = Inherited.of(session.header)
     if part.by_marker:
-        for event in session.events(deltas=False):
+        for event in session.events(deltas=False, without=frozenset(event_types) - {MARKER}):
             if event.type == MARKER:
                 part = part.after(event)
     return part

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from playhead.eventstore import chunk_rows
 from playhead.eventstore.errors import CorruptLog
 from playhead.eventstore.recorded import Recorded
-from playhead.projections.attempt import SUMMARY, CallFailure
+from playhead.projections.attempt import STEP, SUMMARY, CallFailure
 from playhead.projections.attempt import Attempt as Call
 from playhead.projections.folding import Foldable
 from playhead.projections.inherited import Inherited, inherited_part
@@ -114,13 +114,12 @@ class Attempt:
     @property
     def retries(self) -> tuple[Attempt, ...]:
         """Every call of the same step in order, this one among them: each was made because the one before failed."""
-        if self.is_summary:
+        steps = [call for call in self.turn_calls.calls if call.kind == STEP]
+        if self.call not in steps:
             return (self,)
-        return tuple(
-            replace(self, call=call)
-            for call in self.turn_calls.calls or (self.call,)
-            if call.kind == self.call.kind and (call.turn, call.step) == (self.turn, self.step)
-        )
+        first = steps.index(self.call) - self.number + 1
+        chain = [call for number, call in enumerate(steps[first:], 1) if call.number == number]
+        return tuple(replace(self, call=call) for call in chain)
 
     @property
     def retried_by(self) -> Attempt | None:
@@ -161,17 +160,28 @@ class Attempt:
 
         What is no chunk of the call is left out, see ``problems``; ``strict`` raises ``CorruptLog`` for it.
         """
-        for _, piece in self._pieces():
-            if isinstance(piece, TimedChunk):
-                yield piece
-            elif strict:
-                raise CorruptLog(self.session.header.id, f"seq {piece.seq}: {piece.message}", seq=piece.seq)
+        return self._sound((piece for _, piece in self._pieces()), strict)
+
+    def synthesised_chunks(self, *, strict: bool = False) -> Iterator[TimedChunk]:
+        """Chunks that were never recorded: what the call of a summary would have streamed; none for other calls.
+
+        They give the recorded output and usage, not the recorded stream; whoever serves them must say so.
+        """
+        for event in self.session.events(self.seq, self.seq + 1) if self.is_summary else ():
+            yield from self._sound(stream.summary_chunks(event), strict)
 
     def problems(self) -> Iterator[StreamProblem]:
         """What lies in the stream and is no chunk of the call: malformed, or of another step."""
         for _, piece in self._pieces():
             if isinstance(piece, StreamProblem):
                 yield piece
+
+    def _sound(self, pieces: Iterable[Piece], strict: bool) -> Iterator[TimedChunk]:
+        for piece in pieces:
+            if isinstance(piece, TimedChunk):
+                yield piece
+            elif strict:
+                raise CorruptLog(self.session.header.id, f"seq {piece.seq}: {piece.message}", seq=piece.seq)
 
     def source_seqs(self) -> tuple[int, ...]:
         """The seqs of the events that hold its chunks: one each, or the one event that holds its stream."""
@@ -184,10 +194,10 @@ class Attempt:
             return
         call = self.call
         place = (call.turn, call.step)
-        for event in self.session.events(self.from_seq, self.to_seq):
+        for event in self.session.events(self.from_seq, self.to_seq, without=stream.not_in_streams()):
             if event.type == chunk_rows.EVENT_TYPE:
                 yield event, stream.chunk_of(event, place)
-            elif event.seq == call.seq and event.type in stream.EMBEDDED:
+            elif event.seq == call.seq:
                 for piece in stream.embedded_chunks(event):
                     yield event, piece
 

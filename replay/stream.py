@@ -17,16 +17,22 @@ Reading is total: what cannot be read comes as a ``StreamProblem`` in its place.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from playhead.eventstore import chunk_rows, members
 from playhead.eventstore.chunks import ChunkError, ReasoningDelta, TextDelta, ToolCallDelta, decode_chunk
 from playhead.eventstore.recorded import Recorded
+from playhead.eventstore.registry import event_types
 from playhead.projections.attempt import whole
 from playhead.replay.timed_chunk import TimedChunk
 
 EMBEDDED = frozenset({"assistant/message", "assistant/attempt"})
 """The types of events that can hold a whole stream."""
+
+
+def not_in_streams() -> frozenset[str]:
+    """The types of events, of those that are known, that hold no chunks."""
+    return frozenset(event_types) - EMBEDDED - {chunk_rows.EVENT_TYPE}
 
 
 class StreamProblem(NamedTuple):
@@ -36,15 +42,18 @@ class StreamProblem(NamedTuple):
     message: str
 
 
-Piece = TimedChunk | StreamProblem
+Piece: TypeAlias = TimedChunk | StreamProblem
+
+Place: TypeAlias = tuple[int | None, int | None]
+"""Turn and step."""
 
 
-def place_of(data: dict[str, Any]) -> tuple[int | None, int | None]:
-    """Turn and step of the data of an event."""
+def place_of(data: dict[str, Any]) -> Place:
+    """The turn and the step that the data of an event name."""
     return whole(data, "turn"), whole(data, "step")
 
 
-def chunk_of(event: Recorded, place: tuple[int | None, int | None]) -> Piece:
+def chunk_of(event: Recorded, place: Place) -> Piece:
     """The chunk that ``event``, an ``assistant/chunk``, adds to a call of turn and step ``place``."""
     data = members.of(event)
     found = place_of(data)
@@ -56,19 +65,26 @@ def chunk_of(event: Recorded, place: tuple[int | None, int | None]) -> Piece:
         return StreamProblem(event.seq, str(error))
 
 
-def embedded_chunks(event: Recorded) -> Iterator[Piece]:
-    """The chunks inside ``event``, whose type is in ``EMBEDDED``; none where it holds no stream."""
-    stream = members.of(event).get("stream")
-    if not isinstance(stream, list):
+def is_embedded(event: Recorded) -> bool:
+    """Whether ``event`` holds the stream of its call."""
+    return event.type in EMBEDDED and isinstance(members.of(event).get("stream"), list)
+
+
+def embedded_chunks(event: Recorded, *, joined: bool = False) -> Iterator[Piece]:
+    """The chunks inside ``event``; none where it holds no stream.
+
+    The deltas of one entry come as one, with the time of the first, when they are to be ``joined``.
+    """
+    if not is_embedded(event):
         return
-    for at, entry in enumerate(stream):
+    for at, entry in enumerate(members.of(event)["stream"]):
         try:
-            yield from _entry(entry)
+            yield from _entry(entry, joined)
         except (ChunkError, chunk_rows.MalformedRow) as error:
             yield StreamProblem(event.seq, f"entry {at} of the stream: {error}")
 
 
-def _entry(entry: Any) -> list[TimedChunk]:
+def _entry(entry: Any, joined: bool) -> list[TimedChunk]:
     kind = entry.get("type") if isinstance(entry, dict) else None
     if kind == "chunk":
         time_ms = whole(entry, "time")
@@ -76,11 +92,11 @@ def _entry(entry: Any) -> list[TimedChunk]:
             raise chunk_rows.MalformedRow("entry-time", "its time is not a whole number")
         return [TimedChunk(time_ms, decode_chunk(entry.get("chunk")))]
     if not isinstance(kind, str) or kind not in chunk_rows.TAGS:
-        raise chunk_rows.MalformedRow("entry-type", f"its type is {kind!r}")
-    return _run(kind, entry)
+        raise chunk_rows.MalformedRow("entry-type", f"{kind!r} is no type of an entry")
+    return _run(kind, entry, joined)
 
 
-def _run(kind: str, entry: dict[str, Any]) -> list[TimedChunk]:
+def _run(kind: str, entry: dict[str, Any], joined: bool) -> list[TimedChunk]:
     """The deltas that an entry of one kind packs."""
     data = {name: value for name, value in entry.items() if name not in ("type", "time0")}
     row = {"type": kind, "seq0": 0, "time0": entry.get("time0"), "data": {"turn": 0, "step": 0, **data}}
@@ -88,16 +104,42 @@ def _run(kind: str, entry: dict[str, Any]) -> list[TimedChunk]:
     index = whole(entry, "index")
     if index is None:
         raise chunk_rows.MalformedRow("row-index", "its index is not a whole number")
-    if kind == "tool-call-chunks":
+    is_call = kind == "tool-call-chunks"
+    texts = entry["args" if is_call else "texts"]
+    if joined:
+        texts, times = ["".join(texts)], times[:1]
+    if is_call:
         call, name = entry["id"], entry.get("name")
-        return [
-            TimedChunk(time_ms, ToolCallDelta(index, call, name, text))
-            for time_ms, text in zip(times, entry["args"], strict=True)
-        ]
+        deltas = [ToolCallDelta(index, call, name, text) for text in texts]
+        return [TimedChunk(*timed) for timed in zip(times, deltas, strict=True)]
     delta = TextDelta if kind == "text-chunks" else ReasoningDelta
-    return [
-        TimedChunk(time_ms, delta(index, text)) for time_ms, text in zip(times, entry["texts"], strict=True)
-    ]
+    return [TimedChunk(time_ms, delta(index, text)) for time_ms, text in zip(times, texts, strict=True)]
+
+
+def summary_chunks(event: Recorded) -> Iterator[Piece]:
+    """What a call that wrote a summary would have streamed, made up from the ``compaction/summary`` that it became.
+
+    Begin and end of each block of its output, the usage where it is recorded, and the finish ``stop``, all at the time
+    of the event. Nothing but the content and the usage is recorded; the model sent it in more pieces.
+    """
+    data = members.of(event)
+    output = data.get("rawOutput")
+    if not isinstance(output, list):
+        yield StreamProblem(event.seq, "the summary does not say what the model's output was")
+        return
+    usage = [] if data.get("usage") is None else [{"type": "usage", "usage": data["usage"]}]
+    for chunk in (*_closed_blocks(output), *usage, {"type": "finish", "reason": {"kind": "stop"}}):
+        try:
+            yield TimedChunk(event.time_ms, decode_chunk(chunk))
+        except ChunkError as error:
+            yield StreamProblem(event.seq, str(error))
+
+
+def _closed_blocks(blocks: list[Any]) -> Iterator[dict[str, Any]]:
+    for index, block in enumerate(blocks):
+        kind = block.get("type") if isinstance(block, dict) else None
+        yield {"type": "block-start", "index": index, "blockType": kind}
+        yield {"type": "block-end", "index": index, "block": block}
 
 
 def _named(turn: int | None, step: int | None) -> str:

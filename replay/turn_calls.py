@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from playhead.eventstore import chunk_rows, members
 from playhead.eventstore.recorded import Recorded
+from playhead.eventstore.registry import event_types
 from playhead.projections.attempt import Attempt as Call
 from playhead.projections.attempt_fold import HANDLES, Attempts, after, begin, calls
 from playhead.projections.folding import Foldable
@@ -61,7 +62,7 @@ def first_entry(session: Foldable) -> Entry:
 def turn_entries(session: Foldable, to_seq: int | None = None) -> Iterator[Entry]:
     """The entry behind every ``turn/start`` before ``to_seq``, in order."""
     state = begin(session.header)
-    for event in session.events(0, to_seq, deltas=False):
+    for event in session.events(0, to_seq, deltas=False, without=_not_in(_CARRIED)):
         if event.type in _CARRIED:
             state = after(state, event)
             if event.type == _TURN_START:
@@ -70,12 +71,19 @@ def turn_entries(session: Foldable, to_seq: int | None = None) -> Iterator[Entry
 
 def turns_from(session: Foldable, entry: Entry) -> Iterator[TurnCalls]:
     """The calls of one turn after the other from ``entry`` on, each turn as it ends; those of an open turn last."""
-    return _turns(entry, session.events(entry.from_seq, deltas=False))
+    return turns_of(entry, session.events(entry.from_seq, deltas=False, without=_not_in(HANDLES)))
 
 
 def turn_at(session: Foldable, entry: Entry) -> Iterator[TurnCalls]:
     """The same up to the next ``turn/start``, which is all that is read."""
-    return _turns(entry, _up_to_turn_start(session.events(entry.from_seq, deltas=False)))
+    return turns_of(
+        entry, _up_to_turn_start(session.events(entry.from_seq, deltas=False, without=_not_in(HANDLES)))
+    )
+
+
+def _not_in(types: frozenset[str]) -> frozenset[str]:
+    """The types of events that a reader of ``types`` can do without."""
+    return frozenset(event_types) - types
 
 
 def _up_to_turn_start(events: Iterator[Recorded]) -> Iterator[Recorded]:
@@ -86,7 +94,8 @@ def _up_to_turn_start(events: Iterator[Recorded]) -> Iterator[Recorded]:
             return
 
 
-def _turns(entry: Entry, events: Iterable[Recorded]) -> Iterator[TurnCalls]:
+def turns_of(entry: Entry, events: Iterable[Recorded]) -> Iterator[TurnCalls]:
+    """The calls in ``events``, which go on from ``entry``; deltas among them change nothing."""
     state, bound = entry.state, entry.from_seq
     begins: dict[int, int] = {}
     for event in events:

@@ -1,0 +1,178 @@
+"""Whether a log agrees with itself about its model calls: each message is what its chunks give, and where it should be.
+
+Beside what ``reassembly.py`` compares, three rules hold:
+
+- nothing lies in the stream of a call that is no chunk of it (``stream``);
+- a message comes from the provider and the model that the latest ``request/header`` names (``route``);
+- no two answers have one message id (``message-id``); other messages may be sent twice.
+
+A log is read once, neighbouring deltas joined. That clears the messages which agree with their chunks. About one that
+does not, or whose calls lie oddly in the log, the chunks of its call have the last word, read one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from playhead.eventstore import chunk_rows, members
+from playhead.eventstore.chunks import Chunk
+from playhead.eventstore.recorded import Recorded, Replace
+from playhead.projections.folding import Foldable
+from playhead.replay import stream
+from playhead.replay.attempt import Attempt
+from playhead.replay.reassembly import Discrepancy, compare
+from playhead.replay.stream import Place, StreamProblem
+from playhead.replay.turn_calls import first_entry, turns_of
+
+_ENDS = frozenset({"turn/start", "turn/end", "step/start", "step/end", "llm/retry", "session/end-seed"})
+"""The types of events behind which a stream of chunk events does not go on."""
+
+
+def discrepancies(session: Foldable) -> Iterator[Discrepancy]:
+    """All that ``session`` says of its model calls and that cannot be so, turn by turn."""
+    reader = _Reader()
+    for turn in turns_of(first_entry(session), reader.seen(session.events(deltas=True))):
+        found = reader.found
+        for call in turn.calls:
+            attempt = Attempt(session, call, turn)
+            if reader.doubts(attempt):
+                found += of_attempt(attempt)
+        reader.forget()
+        yield from sorted(dict.fromkeys(found), key=lambda one: one.seq)
+
+
+def of_attempt(attempt: Attempt) -> list[Discrepancy]:
+    """What does not agree in one call and the message that it became, whose provider and id aside."""
+    found = [Discrepancy("stream", problem.message, problem.seq) for problem in attempt.problems()]
+    if attempt.call.message_seq is None:
+        return found
+    (message,) = attempt.session.events(attempt.call.message_seq, attempt.call.message_seq + 1)
+    chunks = [piece.chunk for piece in attempt.chunks()]
+    if not chunks and message.source_seqs is None and not stream.is_embedded(message):
+        return found  # of its stream nothing is recorded
+    seqs = None if found or stream.is_embedded(message) else attempt.source_seqs()
+    return [*found, *compare(message, chunks, seqs)]
+
+
+class _Seen(NamedTuple):
+    """A chunk event, or the first of some whose deltas were joined."""
+
+    seq: int
+    place: Place
+    chunk: Chunk
+
+
+class _Reader:
+    """Looks at the events of a log as they pass; what it has found since it was last told to forget.
+
+    Chunk events are kept up to the message that they became, or the end of the step.
+    """
+
+    def __init__(self) -> None:
+        self.found: list[Discrepancy] = []
+        self._doubted: set[int] = set()
+        self._unreadable: list[int] = []
+        self._chunks: list[_Seen] = []
+        self._others: list[int] = []
+        self._route: tuple[str | None, str | None] = (None, None)
+        self._answers: set[str] = set()
+
+    def seen(self, events: Iterable[Recorded]) -> Iterator[Recorded]:
+        """``events``, each looked at before it goes on."""
+        for event in events:
+            if event.type == chunk_rows.EVENT_TYPE:
+                self._chunk(event)
+            elif event.type == "assistant/message" and not isinstance(event.surface_op, Replace):
+                self._message(event)
+                self._begin_stream()
+            elif event.type == "assistant/attempt":
+                self._embedded(event)
+            elif event.type in _ENDS:
+                self._begin_stream()
+            else:
+                if event.type == "request/header":
+                    self._route = _route(members.inner(members.inner(members.of(event), "header"), "config"))
+                self._others.append(event.seq)
+            yield event
+
+    def doubts(self, attempt: Attempt) -> bool:
+        """Whether the chunks of a call have to be looked at one by one."""
+        return attempt.call.message_seq in self._doubted or any(map(attempt.covers, self._unreadable))
+
+    def forget(self) -> None:
+        """Begin a new turn."""
+        self.found = []
+        self._doubted.clear()
+        self._unreadable.clear()
+
+    def _begin_stream(self) -> None:
+        self._chunks.clear()
+        self._others.clear()
+
+    def _chunk(self, event: Recorded) -> None:
+        place = stream.place_of(members.of(event))
+        piece = stream.chunk_of(event, place)
+        if isinstance(piece, StreamProblem):
+            self._report(piece)
+        else:
+            self._chunks.append(_Seen(event.seq, place, piece.chunk))
+
+    def _embedded(self, event: Recorded) -> list[Chunk]:
+        """The chunks inside ``event``, neighbouring deltas joined."""
+        chunks = []
+        for piece in stream.embedded_chunks(event, joined=True):
+            if isinstance(piece, StreamProblem):
+                self._report(piece)
+            else:
+                chunks.append(piece.chunk)
+        return chunks
+
+    def _report(self, problem: StreamProblem) -> None:
+        self.found.append(Discrepancy("stream", problem.message, problem.seq))
+        self._unreadable.append(problem.seq)
+
+    def _message(self, event: Recorded) -> None:
+        if stream.is_embedded(event):
+            chunks = self._embedded(event)
+        else:
+            chunks = [seen.chunk for seen in self._cited(event)]
+            if not chunks and event.source_seqs != ():
+                self._doubted.add(event.seq)
+        if any(compare(event, chunks, None)):
+            self._doubted.add(event.seq)
+        body = members.inner(members.of(event), "message")
+        route = _route(members.inner(body, "source"))
+        if None not in self._route and route != self._route:
+            ours, theirs = (" of ".join(map(str, reversed(pair))) for pair in (route, self._route))
+            text = f"the message is from {ours}, the request went to {theirs}"
+            self.found.append(Discrepancy("route", text, event.seq, ours, theirs))
+        id = members.text(body, "id")
+        if id is not None and id in self._answers:
+            text = f"another answer has the message id {id}"
+            self.found.append(Discrepancy("message-id", text, event.seq, id, None))
+        elif id is not None:
+            self._answers.add(id)
+
+    def _cited(self, event: Recorded) -> list[_Seen]:
+        """The chunk events before ``event`` that it can be made of."""
+        sources = event.source_seqs
+        chunks = self._chunks
+        if sources:
+            chunks = [seen for seen in chunks if sources[0] <= seen.seq <= sources[-1]]
+        place = stream.place_of(members.of(event))
+        if any(seen.place != place for seen in chunks) or not self._are_sources(event, chunks):
+            self._doubted.add(event.seq)
+        return chunks
+
+    def _are_sources(self, event: Recorded, chunks: list[_Seen]) -> bool:
+        """Whether ``event`` names ``chunks`` and all that were joined with them, where it names any."""
+        if event.source_seqs is None or not chunks:
+            return not event.source_seqs
+        others = set(self._others)
+        return event.source_seqs == tuple(seq for seq in range(chunks[0].seq, event.seq) if seq not in others)
+
+
+def _route(named: dict[str, Any]) -> tuple[str | None, str | None]:
+    """Provider and model that a source or a configuration names."""
+    return members.text(named, "provider"), members.text(named, "model")
