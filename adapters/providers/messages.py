@@ -54,7 +54,7 @@ class MessagesDialect:
         return messages_encoder.encode(chunks, self.profile, model, id)
 
     def encode_whole(self, chunks: Iterable[Chunk], *, model: str = "", id: str = "") -> dict[str, Any]:
-        """The same answer as one message object. Raises ``AdapterError`` for one that a failure ended."""
+        """The same answer as one message object. Raises ``AdapterError`` for one that a failure, or nothing, ended."""
         return messages_encoder.encode_whole(chunks, self.profile, model, id)
 
     def error(self, failure: Failure) -> WireError:

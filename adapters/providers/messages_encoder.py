@@ -3,10 +3,10 @@
 The events are those that ``messages_decoder`` reads. Signatures and usage stand at the end of a recording and near the
 front of the wire, so the whole answer is looked at first; every event says after how many chunks it is due.
 
-Blocks get dense indexes in the order in which they are first seen. A block starts with its ``block-start``, a tool call
-with the first chunk that is more than that: id and name are a part of its start. It stops with its ``block-end``, which
-also spells what no delta did; one that is still open when the answer ends well is stopped then. A block of a type that
-the format has no word for is left out.
+Blocks get dense indexes in the order in which they start on the wire. A block starts with its ``block-start``, a tool
+call with the first chunk that is more than that: id and name are a part of its start. It stops with its ``block-end``,
+which also spells what no delta did; one that is still open when the answer ends well is stopped then. A block of a type
+that the format has no word for is left out.
 
 How an answer ends:
 
@@ -32,7 +32,7 @@ Source: docs/providers.md, "Messages".
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, assert_never
 
 from playhead.adapters.providers.dialect import WireEvent
 from playhead.adapters.providers.messages_decoder import COUNTS, is_json_object
@@ -88,22 +88,28 @@ def encode(
 
 
 def encode_whole(chunks: Iterable[Chunk], profile: MessagesProfile, model: str, id: str) -> dict[str, Any]:
-    """The answer as one message object. Raises ``AdapterError`` for one that a failure ended."""
+    """The answer as one message object.
+
+    Raises ``AdapterError`` with the failure that ended it, or with ``STREAM_CLOSED`` where it has no end.
+    """
     taken = tuple(chunks)
     answer = _Answer(taken, profile, model, id)
-    if (
-        isinstance(answer.reason, FinishError | FinishAborted)
-        and answer.reason.failure.code != "EMPTY_RESPONSE"
-    ):
-        raise AdapterError(answer.reason.failure)
+    match answer.reason:
+        case None:
+            raise AdapterError(Failure(message="the recorded answer has no end", code="STREAM_CLOSED"))
+        case FinishError(failure=failure) | FinishAborted(failure=failure) if (
+            failure.code != "EMPTY_RESPONSE"
+        ):
+            raise AdapterError(failure)
+        case _:
+            pass
     blocks, entries = _assembled(taken, answer)
     content = [
         wire
         for block, entry in zip(blocks, entries, strict=True)
         for wire in _whole_block(block, entry, profile)
     ]
-    stop_reason = None if answer.reason is None else answer.stop_reason
-    return answer.message(content, stop_reason, answer.counts)
+    return answer.message(content, answer.stop_reason, answer.counts)
 
 
 def _assembled(chunks: Sequence[Chunk], answer: _Answer) -> tuple[Sequence[AnyBlock], list[dict[str, Any]]]:
@@ -187,12 +193,14 @@ class _Answer:
 
 
 class _Block:
-    """A block on the wire. ``kind`` is that of ours, ``said`` what its deltas spelled."""
+    """A block. ``place`` counts blocks as they are first seen, ``index`` as they start on the wire; ``said`` is what
+    its deltas spelled."""
 
-    __slots__ = ("index", "is_open", "kind", "said", "started")
+    __slots__ = ("index", "is_open", "kind", "place", "said", "started")
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, place: int) -> None:
         self.kind = kind
+        self.place = place
         self.index = -1
         self.started = False
         self.is_open = True
@@ -227,9 +235,11 @@ class _Writer:
                 yield from self._finish(reason)
             case UsageChunk():
                 pass
+            case _:
+                assert_never(chunk)
 
     def _block(self, index: int, kind: str) -> _Block:
-        return self._blocks.setdefault(index, _Block(kind))
+        return self._blocks.setdefault(index, _Block(kind, len(self._blocks)))
 
     def _start(self, index: int, block: _Block) -> Iterator[WireEvent]:
         """The start of a block that has none yet."""
@@ -291,7 +301,7 @@ class _Writer:
     def _entry(self, block: _Block) -> dict[str, Any]:
         """The entry of ``block`` in the replay state."""
         entries = self._answer.entries
-        return entries[block.index] if block.index < len(entries) else {}
+        return entries[block.place] if entries else {}
 
     def _begin(self) -> Iterator[WireEvent]:
         if not self._begun:

@@ -8,7 +8,7 @@ know fails the answer.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from playhead.eventstore.chunk_source import AdapterError
@@ -33,13 +33,13 @@ class MessagesProfile:
 
     kind: str
     label: str
-    stop_reasons: Mapping[str, FinishReason]
+    stop_reasons: Mapping[str, FinishReason] = field(hash=False)
     strict: bool
     keeps_empty: bool
     repeats_name: bool
     has_totals: bool
     types_entries: bool
-    efforts: Mapping[str | None, Mapping[str, Any]]
+    efforts: Mapping[str | None, Mapping[str, Any]] = field(hash=False)
     max_tokens: int
     sends_unsigned: bool
 
