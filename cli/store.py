@@ -34,6 +34,7 @@ _NAMES = {
     "unsealed_lines": "not sealed",
     "line_bytes": "sealed, plain",
     "segment_bytes": "sealed, stored",
+    "exchange_bytes": "wire, stored",
     "size_bytes": "size",
 }
 

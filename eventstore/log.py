@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from playhead.eventstore import json_text
+from playhead.eventstore.exchange import Exchange
 from playhead.eventstore.findings import Finding
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import Idem, Position, Seq, SessionId
@@ -140,6 +141,17 @@ class Session(Protocol):
 
     def lines(self) -> Iterator[bytes]:
         """The stored lines, verbatim, without line ends; the header is not among them."""
+        ...
+
+    def keep_exchange(self, exchange: Exchange) -> int:
+        """Keep the bytes of a model call beside the log, imported or not; its number in the session, from 0.
+
+        No seq, head or export changes. What can be a credential is cleaned away first, see ``Exchange.cleaned``.
+        """
+        ...
+
+    def exchanges(self, *, turn: int | None = None, step: int | None = None) -> Iterator[Exchange]:
+        """The kept exchanges in the order in which they were kept; those of a turn, or of a step, where it is given."""
         ...
 
     def __enter__(self) -> Self: ...

@@ -19,6 +19,7 @@ from playhead.eventstore.errors import (
     UsageError,
     WrongExpectedSeq,
 )
+from playhead.eventstore.exchange import Exchange
 from playhead.eventstore.header import SessionHeader, same_creation
 from playhead.eventstore.ids import Idem, Position, Seq, SessionId
 from playhead.eventstore.log import Appended, Clock, NewEvent, SessionInfo
@@ -36,6 +37,7 @@ class MemorySession:
         self._lines: list[bytes] = []
         self._facts: list[Recorded] = []
         self._keys: dict[str, Appended] = {}
+        self._exchanges: list[Exchange] = []
 
     @property
     def id(self) -> SessionId:
@@ -142,6 +144,19 @@ class MemorySession:
     def lines(self) -> Iterator[bytes]:
         """See ``log.Session.lines``."""
         return iter(list(self._lines))
+
+    def keep_exchange(self, exchange: Exchange) -> int:
+        """See ``log.Session.keep_exchange``."""
+        cleaned = exchange.cleaned()
+        with self._log.lock:
+            self._exchanges.append(cleaned)
+            return len(self._exchanges) - 1
+
+    def exchanges(self, *, turn: int | None = None, step: int | None = None) -> Iterator[Exchange]:
+        """See ``log.Session.exchanges``."""
+        for exchange in list(self._exchanges):
+            if turn in (None, exchange.turn) and step in (None, exchange.step):
+                yield exchange
 
     def __enter__(self) -> Self:
         return self

@@ -28,7 +28,14 @@ def checked_columns(table: Table) -> tuple[str, ...]:
 
 COLUMNS = {
     table.name: checked_columns(table)
-    for table in (schema.session, schema.commit_log, schema.segment, schema.artifact, schema.artifact_part)
+    for table in (
+        schema.session,
+        schema.commit_log,
+        schema.segment,
+        schema.artifact,
+        schema.artifact_part,
+        schema.exchange,
+    )
 }
 
 

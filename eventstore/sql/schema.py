@@ -4,7 +4,8 @@ An ``event`` row is the append-only line. A finished stretch of rows is sealed: 
 place. ``commit_log`` gives every fact its position: its rows tile ``1..store.pos``. ``artifact`` says how a
 source file is rebuilt from lines; ``artifact_part`` holds bytes that no line has. ``projection`` lists the builds
 of read tables, ``projection_state`` holds how far each session is folded into one: both can be made again from the
-log, as can the read tables themselves, which ``read_models.py`` makes.
+log, as can the read tables themselves, which ``read_models.py`` makes. ``exchange`` holds the bytes of model calls,
+beside the log.
 
 Integers are signed 64 bits. Text columns hold escaped text (``columns.escape``), JSON and hashes are bytes.
 ``check`` is the checksum of a row (``row_check.py``).
@@ -23,9 +24,10 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
-REVISION = "0002"
+REVISION = "0003"
 """The newest Alembic revision: what this release writes."""
 
 FORMAT = 1
@@ -52,6 +54,7 @@ store = Table(
     Column("pos", BigInteger, nullable=False),
     Column("sessions", BigInteger, nullable=False),
     Column("artifacts", BigInteger, nullable=False),
+    Column("exchanges", BigInteger, nullable=False, server_default=text("0")),
 )
 
 session = Table(
@@ -158,6 +161,32 @@ artifact_part = Table(
     Column("artifact_id", BigInteger, ForeignKey("artifact.id"), primary_key=True, autoincrement=False),
     Column("part_no", BigInteger, primary_key=True, autoincrement=False),
     Column("body", LargeBinary, nullable=False),
+    Column("check", LargeBinary, nullable=False),
+)
+
+exchange = Table(
+    "exchange",
+    metadata,
+    Column("session_id", BigInteger, ForeignKey("session.id"), primary_key=True, autoincrement=False),
+    Column("exchange_no", BigInteger, primary_key=True, autoincrement=False),
+    Column("turn", BigInteger),
+    Column("step", BigInteger),
+    Column("number", BigInteger),
+    Column("seq", BigInteger),
+    Column("dialect", Text, nullable=False),
+    Column("path", Text, nullable=False),
+    Column("began_ms", BigInteger, nullable=False),
+    Column("head_ms", BigInteger),
+    Column("ended_ms", BigInteger, nullable=False),
+    Column("ending", Text, nullable=False),
+    Column("status", BigInteger),
+    Column("request_headers", LargeBinary, nullable=False),
+    Column("request", LargeBinary, nullable=False),
+    Column("headers", LargeBinary, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("body_len", BigInteger, nullable=False),
+    Column("whole", Integer, nullable=False),
+    Column("pieces", LargeBinary, nullable=False),
     Column("check", LargeBinary, nullable=False),
 )
 

@@ -17,12 +17,13 @@ from playhead.eventstore.errors import (
     UsageError,
     WrongExpectedSeq,
 )
+from playhead.eventstore.exchange import Exchange
 from playhead.eventstore.findings import damage
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import Idem, Position, Seq, SessionId
 from playhead.eventstore.log import Appended, NewEvent, SessionInfo
 from playhead.eventstore.recorded import Recorded
-from playhead.eventstore.sql import commits, reading, sealing, session_row
+from playhead.eventstore.sql import commits, exchanges, reading, sealing, session_row
 from playhead.eventstore.sql.columns import escape
 from playhead.eventstore.sql.engine import Link
 from playhead.eventstore.sql.session_row import SessionRow
@@ -238,6 +239,18 @@ class SqlSession:
         """The stored lines in blocks of about 1 MiB, each line ended by LF."""
         row = self._fresh()
         return reading.blocks(reading.paged(self._store.database.read), row)
+
+    # Beside the log
+
+    def keep_exchange(self, exchange: Exchange) -> int:
+        """Keep the bytes of a model call; its number in the session. See ``log.Session.keep_exchange``."""
+        cleaned = exchange.cleaned()
+        with self._store.database.write() as link:
+            return exchanges.keep(link, self._row.id, cleaned)
+
+    def exchanges(self, *, turn: int | None = None, step: int | None = None) -> Iterator[Exchange]:
+        """The kept exchanges in order. Raises ``CorruptLog`` at one that was changed in the store."""
+        return exchanges.of_session(self._store.database.read, self._row.id, self.id, turn, step)
 
     @property
     def header(self) -> SessionHeader:

@@ -10,13 +10,14 @@ from playhead.eventstore.sql.engine import Database, Link, is_memory
 
 def status(link: Link, database: Database) -> dict[str, Any]:
     """Schema, identity, counts, and sizes in bytes."""
-    store = link.one("SELECT format, store_uuid, pos, sessions, artifacts FROM store WHERE id = 1")
+    store = link.one("SELECT format, store_uuid, pos, sessions, artifacts, exchanges FROM store WHERE id = 1")
     lines, sealed, events = link.one(
         "SELECT coalesce(sum(lines), 0), coalesce(sum(sealed_lines), 0), coalesce(sum(events), 0) FROM session"
     )
     segment_count, raw, body = link.one(
         "SELECT count(*), coalesce(sum(raw_len), 0), coalesce(sum(length(body)), 0) FROM segment"
     )
+    exchange_bytes = link.one("SELECT coalesce(sum(length(request) + length(body)), 0) FROM exchange")[0]
     size = _size(link, database)
     return {
         "store": database.name,
@@ -32,6 +33,8 @@ def status(link: Link, database: Database) -> dict[str, Any]:
         "segments": segment_count,
         "segment_bytes": int(body),
         "line_bytes": int(raw),
+        "exchanges": store[5],
+        "exchange_bytes": int(exchange_bytes),
         "size_bytes": size,
     }
 

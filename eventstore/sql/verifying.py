@@ -1,8 +1,9 @@
 """Verification: every stored byte against something else that knows it.
 
 Lines and headers are covered by the hash chain, everything else in a row by its check, the places of facts by
-the tiling of the commit log, and files by their SHA-256. A problem names the session and the range of lines
-and seqs; after one, the rest of that session is still looked at, but its head can no longer be computed.
+the tiling of the commit log, files by their SHA-256, and kept exchanges by their numbers. A problem names the
+session and the range of lines and seqs; after one, the rest of that session is still looked at, but its head can
+no longer be computed.
 
 All of it happens in one transaction, so that a store may be verified while others write to it. A consistent
 rewrite of the whole store passes; ``heads.py`` is against that.
@@ -17,6 +18,7 @@ from playhead.eventstore.dialect import Dialect
 from playhead.eventstore.sql import artifacts, commits, session_row
 from playhead.eventstore.sql.columns import unescape
 from playhead.eventstore.sql.engine import Link
+from playhead.eventstore.sql.exchange_check import check_exchanges
 from playhead.eventstore.sql.file_check import check_files
 from playhead.eventstore.sql.problem import Problem
 from playhead.eventstore.sql.session_check import PlainFile, SessionCheck, rule_breaches
@@ -50,7 +52,8 @@ def verify(
         whole |= {file.id for file in files if file.is_whole()}
         if on_session is not None:
             on_session(done, len(chosen))
-    return problems + list(check_files(link, rows, session_id, whole))
+    problems += check_files(link, rows, session_id, whole)
+    return problems + list(check_exchanges(link, rows, session_id))
 
 
 def _plain_files(link: Link, row: SessionRow) -> list[PlainFile]:
@@ -115,7 +118,7 @@ def _placed(
 
 def _orphans(link: Link) -> Iterator[Problem]:
     """Rows whose session or file is not there."""
-    for table in ("segment", "event", "artifact"):
+    for table in ("segment", "event", "artifact", "exchange"):
         found = link.all(
             f"SELECT DISTINCT session_id FROM {table} "
             "WHERE session_id IS NOT NULL AND session_id NOT IN (SELECT id FROM session)"
