@@ -76,12 +76,15 @@ def _interleaved(draw: st.DrawFn, blocks: Sequence[list[list[dict[str, Any]]]]) 
 
 
 @st.composite
-def messages_answers(draw: st.DrawFn, dialect: MessagesDialect) -> list[Chunk]:
-    """A whole answer that ended well, as ``dialect`` records one."""
+def messages_answers(draw: st.DrawFn, dialect: MessagesDialect, *, interleaved: bool = True) -> list[Chunk]:
+    """A whole answer that ended well, as ``dialect`` records one. Blocks may be open at the same time."""
     profile = dialect.profile
     kinds = draw(st.lists(st.sampled_from(("text", "reasoning", "tool-call")), min_size=1, max_size=4))
     blocks = [_block(draw, kind, number, dialect) for number, kind in enumerate(kinds)]
-    chunks = _interleaved(draw, blocks)
+    alone = [
+        {**chunk, "index": at} for at, groups in enumerate(blocks) for group in groups for chunk in group
+    ]
+    chunks = _interleaved(draw, blocks) if interleaved else alone
     usage = {"inputTokens": draw(_counts), "outputTokens": draw(_counts)}
     for member in ("cacheReadTokens", "cacheWriteTokens"):
         if draw(st.booleans()):
