@@ -44,6 +44,7 @@ from typing import Any
 from playhead.adapters.providers.chat_failures import told_failure
 from playhead.adapters.providers.chat_profile import ChatProfile
 from playhead.adapters.providers.dialect import WireEvent
+from playhead.adapters.providers.payload import parse_payload
 from playhead.eventstore import json_text, members
 from playhead.eventstore.blocks import Block, ReasoningBlock, TextBlock, ToolCallBlock
 from playhead.eventstore.chunk_source import AdapterError
@@ -302,7 +303,7 @@ def _parsed(data: str) -> dict[str, Any]:
 
 def _object(data: str) -> dict[str, Any] | None:
     try:
-        payload = json_text.parse(data)
+        payload = parse_payload(data)
     except ValueError:
         return None
     return payload if isinstance(payload, dict) else None

@@ -32,6 +32,7 @@ from playhead.adapters.providers.client_wait import IdleTimeout, Wait
 from playhead.adapters.providers.credentials import KeySource, key_headers, resolve_key
 from playhead.adapters.providers.dialect import ProviderDialect
 from playhead.adapters.providers.http_failures import http_failure
+from playhead.adapters.providers.payload import parse_payload
 from playhead.eventstore import json_text
 from playhead.eventstore.cancel import Cancelled, CancelToken
 from playhead.eventstore.chunk_source import AdapterError, ModelRequest
@@ -272,6 +273,6 @@ async def _linger(call: _Call, pieces: AsyncIterator[bytes]) -> None:
 def _parsed(body: bytes) -> Any:
     """The value of a JSON body; None for what is none."""
     try:
-        return json_text.parse(body)
+        return parse_payload(body)
     except ValueError:
         return None

@@ -38,6 +38,7 @@ from typing import Any
 from playhead.adapters.providers.dialect import WireEvent
 from playhead.adapters.providers.messages_failures import told_failure
 from playhead.adapters.providers.messages_profile import MessagesProfile
+from playhead.adapters.providers.payload import parse_payload
 from playhead.eventstore import json_text
 from playhead.eventstore.blocks import Block, ReasoningBlock, TextBlock, ToolCallBlock
 from playhead.eventstore.chunk_source import AdapterError
@@ -143,7 +144,7 @@ class MessagesDecoder:
 
     def _parsed(self, event: WireEvent) -> dict[str, Any]:
         try:
-            payload = json_text.parse(event.data)
+            payload = parse_payload(event.data)
         except ValueError as error:
             raise self._profile.malformed("SSE contains invalid JSON") from error
         payload = self._object(payload)
@@ -402,7 +403,7 @@ class _Block:
 def is_json_object(text: str) -> bool:
     """Whether ``text`` is the JSON of an object, as the arguments of a tool must be."""
     try:
-        return isinstance(json_text.parse(text), dict)
+        return isinstance(parse_payload(text), dict)
     except ValueError:
         return False
 

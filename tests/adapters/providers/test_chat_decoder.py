@@ -194,13 +194,15 @@ def test_a_payload_that_is_no_object_is_malformed_and_shown_in_part(text: str) -
     assert failure == Failure(message=f"malformed SSE payload: {text[:120]}", code="MALFORMED_RESPONSE")
 
 
-_DEEP = '{"choices":' + "[" * 50_000 + "]" * 50_000 + "}"
 _HOSTILE: list[Any] = [None, True, 0, -1, 2**70, 1e308, "", "x", [], [[]], {}, {"index": {}}, [{"index": []}]]
 
 
-def test_deep_nesting_is_passed_over() -> None:
-    body = f"data: {_DEEP}\n\n".encode() + payloads(delta(content="x"))
-    assert logged(DEEPSEEK_CHAT, body)[-1].to_json()["reason"] == {"kind": "stop"}
+@pytest.mark.parametrize("closed", [0, 1_000_000])
+def test_nesting_that_would_take_long_to_read_is_malformed_at_once(closed: int) -> None:
+    body = b'data: {"choices":' + b"[" * 1_000_000 + b"]" * closed + b"}\n\n"
+    _, failure = received(DEEPSEEK_CHAT, [body])
+    assert failure is not None
+    assert failure.code == "MALFORMED_RESPONSE"
 
 
 @pytest.mark.parametrize("dialect", [DEEPSEEK_CHAT, OPENAI_CHAT], ids=lambda dialect: dialect.name)
@@ -227,7 +229,7 @@ def test_members_of_the_wrong_kind_count_as_absent(value: Any, dialect: ChatDial
 
 
 @pytest.mark.parametrize(
-    "literal", ["9" * 5000, "-" + "9" * 5000, "1e400", "0." + "0" * 5000 + "1", "1E-9999"]
+    "literal", ["9" * 4000, "-" + "9" * 4000, "1e400", "0." + "0" * 5000 + "1", "1E-9999"]
 )
 def test_huge_numbers_are_no_counts_and_no_indexes(literal: str) -> None:
     text = '{"choices":[{"index":0,"delta":{"content":"x","tool_calls":[{"index":N}]}}],"usage":{"prompt_tokens":N}}'
@@ -236,6 +238,13 @@ def test_huge_numbers_are_no_counts_and_no_indexes(literal: str) -> None:
         *("block-start", "text-delta", "block-start", "tool-call-delta"),
         *("block-end", "block-end", "finish"),
     ]
+
+
+def test_a_number_that_would_take_long_to_read_is_malformed() -> None:
+    body = b'data: {"usage":{"prompt_tokens":' + b"9" * 1_000_000 + b"}}\n\n"
+    _, failure = received(OPENAI_CHAT, [body])
+    assert failure is not None
+    assert failure.code == "MALFORMED_RESPONSE"
 
 
 def test_an_answer_without_end_is_a_failure_and_not_endless_memory(monkeypatch: pytest.MonkeyPatch) -> None:
