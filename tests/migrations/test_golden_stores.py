@@ -11,6 +11,7 @@ import zstandard
 
 from playhead import open_store
 from playhead.eventstore.errors import StoreOutdated
+from playhead.eventstore.exchange import Exchange
 from playhead.eventstore.ids import Idem
 from playhead.eventstore.log import NewEvent
 from playhead.eventstore.sql import schema
@@ -52,3 +53,15 @@ def test_an_upgraded_store_takes_appends_and_knows_the_keys_of_old_ones(golden: 
         assert session.append(again, idem=Idem("a key")).from_seq == 0
         assert store.position == position
         assert session.append([NewEvent("turn/start", {"turn": 2})], expected_seq=3).position == position + 1
+
+
+def test_an_upgraded_store_keeps_what_earlier_releases_had_no_place_for(golden: tuple[str, Path]) -> None:
+    _, file = golden
+    migrate(str(file), "playhead:migrations")
+    with open_store(str(file)) as store:
+        session = store.session("packed-v0")
+        assert list(session.exchanges()) == []
+        exchange = Exchange("openai-chat", "/chat/completions", b"{}", "timeout", 1, 2).placed(turn=1)
+        assert session.keep_exchange(exchange) == 0
+        assert list(session.exchanges(turn=1)) == [exchange]
+        assert [problem for problem in store.verify() if problem.severity == "error"] == []

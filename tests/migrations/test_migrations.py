@@ -8,10 +8,13 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from sources import header
 from sqlalchemy import inspect
 from stores import ENGINES, store_address
 
 from playhead.eventstore.errors import StoreOutdated, StoreUnavailable
+from playhead.eventstore.exchange import Exchange
+from playhead.eventstore.log import NewEvent
 from playhead.eventstore.sql import open_store, schema
 from playhead.eventstore.sql.engine import Database, store_url
 from playhead.eventstore.sql.upgrading import migrate
@@ -68,6 +71,23 @@ def test_migrating_from_empty_gives_the_declared_tables(engine: str, tmp_path: P
             context = MigrationContext.configure(link.connection, opts={"compare_type": True})
             assert compare_metadata(context, schema.metadata) == []
         database.close()
+
+
+def test_going_back_behind_exchanges_drops_them_and_keeps_the_log(engine: str, tmp_path: Path) -> None:
+    with store_address(engine, tmp_path) as address:
+        with open_store(address) as store:
+            session = store.create(header("s"))
+            session.append([NewEvent("x/note", {"n": 1})])
+            session.keep_exchange(Exchange("openai-chat", "/chat/completions", b"{}", "timeout", 1, 2))
+            heads = store.heads()
+        assert migrate(address, SCRIPTS, revision="0002") == (schema.REVISION, "0002")
+        with pytest.raises(StoreOutdated):
+            open_store(address)
+        assert migrate(address, SCRIPTS) == ("0002", schema.REVISION)
+        with open_store(address) as store:
+            assert store.heads() == heads
+            assert list(store.session("s").exchanges()) == []
+            assert store.verify() == []
 
 
 def test_the_declared_revision_is_the_newest_script(engine: str, tmp_path: Path) -> None:
