@@ -52,6 +52,6 @@ def size(size_bytes: int) -> str:
     return f"{value:.1f} {unit}" if value < 9.95 else f"{value:.0f} {unit}"
 
 
-def count(number: int, noun: str) -> str:
-    """``1 session``, ``1,234 events``."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+def count(number: int, noun: str, nouns: str | None = None) -> str:
+    """``1 session``, ``1,234 events``, ``2 discrepancies`` where ``nouns`` says so."""
+    return f"{number:,} {noun if number == 1 else nouns or f'{noun}s'}"

@@ -1,4 +1,4 @@
-"""``playhead verify``: is every stored byte what was stored?"""
+"""``playhead verify``: is every stored byte what was stored, and does each log agree with itself?"""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from playhead.eventstore.sql.heads import Head
     from playhead.eventstore.sql.problem import Problem
     from playhead.eventstore.sql.sql_session import SqlSession
+    from playhead.replay.reassembly import Discrepancy
 
 
 @command("verify")
@@ -43,12 +44,12 @@ def verify(
     generation: GenerationOption = None,
     store: place.StoreOption = None,
 ) -> int:
-    """Check hashes, numbering, positions and files against what was stored.
+    """Check hashes, numbering, positions and files against what was stored, and messages against their chunks.
 
     A forgery that is consistent in itself shows only against heads kept elsewhere: write them with
     --write-heads, keep the file in another place, compare with --heads. Exits 1 when the store is not what it
-    was (errors), or when a log was damaged before it came here. Warnings, rules of the format that a log
-    breaks, change nothing.
+    was (errors), when a log was damaged before it came here, or when it contradicts itself (discrepancies).
+    Warnings, rules of the format that a log breaks, change nothing.
     """
     if session is None:
         if generation is not None:
@@ -75,6 +76,7 @@ def _verify(
         problems = store.verify(session, on_session=lambda done, _: advance(done))
         problems += store.compare_heads(kept)
     errors = [problem for problem in problems if problem.severity == "error"]
+    contradicting = _contradicting(store, infos, problems)
     broken = [info for info in infos if damaged(info.findings)]
     if json:
         output.json_line(
@@ -83,6 +85,7 @@ def _verify(
                 "errors": [_as_json(problem) for problem in errors],
                 "warnings": [_as_json(problem) for problem in problems if problem.severity == "warning"],
                 "damaged": list(_damage_as_json(broken)),
+                "discrepancies": [_discrepancy_as_json(*found) for found in contradicting],
             }
         )
     else:
@@ -90,13 +93,37 @@ def _verify(
             damage.tell(_name(info.id, info.generation, info.generations), info.findings)
         for problem in problems:
             output.line(f"{problem.severity}: {_sentence(problem)}")
-        _summarise(infos, errors, len(problems) - len(errors), broken)
+        for info, found in contradicting:
+            where = f"session {_name(info.id, info.generation)}, seq {found.seq}"
+            output.line(safe(f"discrepancy: {where}: {found.kind}: {found.message}"))
+        _summarise(infos, errors, len(problems) - len(errors), broken, len(contradicting))
     if write_heads is not None:
         if errors:
             output.note(f"{safe(str(write_heads))} not written: these heads are not to be trusted")
         else:
             _write_heads(write_heads, store.heads(), None if session is None else infos[0])
-    return FOUND_A_PROBLEM if errors or broken else DONE
+    return FOUND_A_PROBLEM if errors or broken or contradicting else DONE
+
+
+def _contradicting(
+    store: SqlStore, infos: list[SessionInfo], problems: list[Problem]
+) -> list[tuple[SessionInfo, Discrepancy]]:
+    """Where logs contradict themselves. A log with errors, or that nobody can read, is not looked at."""
+    from playhead.replay.verify import discrepancies
+
+    unread = {
+        (problem.session, problem.generation)
+        for problem in problems
+        if problem.severity == "error" or problem.kind == "no-dialect"
+    }
+    found = []
+    with bar("re-assembling", len(infos)) as advance:
+        for done, info in enumerate(infos, 1):
+            if (info.id, info.generation) not in unread:
+                session = store.session(info.id, generation=info.generation)
+                found += [(info, discrepancy) for discrepancy in discrepancies(session)]
+            advance(done)
+    return found
 
 
 def read_heads(path: Path) -> list[Head]:
@@ -118,12 +145,18 @@ def _write_heads(path: Path, heads: Iterable[Head], only: SessionInfo | None) ->
 
 
 def _summarise(
-    infos: list[SessionInfo], errors: list[Problem], warnings: int, broken: list[SessionInfo]
+    infos: list[SessionInfo],
+    errors: list[Problem],
+    warnings: int,
+    broken: list[SessionInfo],
+    contradictions: int,
 ) -> None:
     events = sum(info.events for info in infos)
     parts = [f"{units.count(len(infos), 'session')}, {units.count(events, 'event')} verified"]
     parts.append(units.count(len(errors), "error"))
     parts.append(units.count(warnings, "warning"))
+    if contradictions:
+        parts.append(units.count(contradictions, "discrepancy", "discrepancies"))
     if broken:
         parts.append(f"{units.count(len(broken), 'log')} damaged before the import")
     output.note("; ".join(parts))
@@ -161,6 +194,19 @@ def _as_json(problem: Problem) -> dict[str, Any]:
         "toLine": problem.to_line,
         "fromSeq": problem.from_seq,
         "toSeq": problem.to_seq,
+    }
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def _discrepancy_as_json(info: SessionInfo, found: Discrepancy) -> dict[str, Any]:
+    members = {
+        "session": info.id,
+        "generation": info.generation,
+        "seq": found.seq,
+        "kind": found.kind,
+        "message": found.message,
+        "recorded": found.recorded,
+        "derived": found.derived,
     }
     return {name: value for name, value in members.items() if value is not None}
 

@@ -136,17 +136,18 @@ class Attempt:
     @property
     def from_seq(self) -> int:
         """The seq from which on its chunks can lie, or that of the event that holds its stream."""
-        return min(self.call.from_seq, self.turn_calls.begins.get(self.call.seq, self.call.from_seq))
+        return self.turn_calls.begins.get(self.seq, self.call.from_seq)
 
     @property
     def to_seq(self) -> int | None:
-        """The seq behind its chunks; None where they may still come."""
-        return self.call.to_seq
+        """The seq behind its chunks or the event that holds them; None where they may still come."""
+        in_events = self.seq in self.turn_calls.begins
+        return self.call.message_seq if in_events and self.call.message_seq is not None else self.call.to_seq
 
     def covers(self, seq: int) -> bool:
-        """Whether the event ``seq`` is its message, or lies among its chunks."""
+        """Whether the event ``seq`` is its first, its message, or lies among its chunks."""
         behind = self.to_seq is not None and seq >= self.to_seq
-        return seq == self.call.message_seq or (self.from_seq <= seq and not behind)
+        return seq in (self.seq, self.call.message_seq) or (self.from_seq <= seq and not behind)
 
     # Chunks
 

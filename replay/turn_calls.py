@@ -6,8 +6,9 @@ few events before it have been seen, and a store passes over all others without 
 same: provider and model of a call without a message come from the latest header or context, also where a message in
 between names others.
 
-The fold reads no deltas. A stream that begins with one, because its adapter opens no blocks, begins before the chunk
-that the fold takes for its first; how far before is noted in ``TurnCalls.begins``.
+The fold reads no deltas, and takes the chunks of a call for those that its message names. What streamed is told by the
+log itself: where chunks are events, those of a call lie between the end of what came before it and its own end, a delta
+before any other chunk among them. ``TurnCalls.begins`` says where that is.
 """
 
 from __future__ import annotations
@@ -17,24 +18,28 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from playhead.eventstore import chunk_rows, members
+from playhead.eventstore import chunk_rows
 from playhead.eventstore.recorded import Recorded
 from playhead.eventstore.registry import event_types
 from playhead.projections.attempt import Attempt as Call
 from playhead.projections.attempt_fold import HANDLES, Attempts, after, begin, calls
 from playhead.projections.folding import Foldable
 from playhead.projections.inherited import MARKER
+from playhead.replay.stream import is_embedded
 
 _TURN_START = "turn/start"
 _CARRIED = frozenset({_TURN_START, "request/header", "request/context", MARKER})
 """What must be seen of the part of a log before a ``turn/start`` to begin there."""
+
+_SHOWS_CHUNKS = frozenset({chunk_rows.EVENT_TYPE, "assistant/message", "llm/retry"})
+"""The types of events that can be the first sign of a call whose chunks are events."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnCalls:
     """The ``calls`` of one turn, in order.
 
-    ``begins`` gives, by the seq of a call, from where on its chunks can lie, where that is not certain without them.
+    ``begins`` gives, by the seq of a call whose chunks are events, from where on they can lie.
     """
 
     calls: tuple[Call, ...]
@@ -105,10 +110,9 @@ def turns_of(entry: Entry, events: Iterable[Recorded]) -> Iterator[TurnCalls]:
         if state is before:
             continue
         is_chunk = event.type == chunk_rows.EVENT_TYPE
-        if _newest_seq(state) == event.seq and (is_chunk or _answers_uncited_chunks(event)):
-            begins[event.seq] = bound
-        elif event.source_seqs and state.recent:
-            begins.pop(state.recent[-1].seq, None)  # the message says which chunks are its own
+        if event.type in _SHOWS_CHUNKS and _newest_seq(state) == event.seq and not is_embedded(event):
+            # What is open has the chunks before it.
+            begins[event.seq] = bound if before.open is None else event.seq
         if not is_chunk or state.open is None:
             bound = event.seq + 1
         if state.turns:
@@ -125,10 +129,3 @@ def _newest_seq(state: Attempts) -> int | None:
     if state.open is not None:
         return state.open.seq
     return state.recent[-1].seq if state.recent else None
-
-
-def _answers_uncited_chunks(event: Recorded) -> bool:
-    """Whether ``event`` is a message made of chunk events that does not say of which."""
-    if event.type != "assistant/message" or event.source_seqs is not None:
-        return False
-    return not isinstance(members.of(event).get("stream"), list)

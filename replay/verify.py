@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from playhead.eventstore import chunk_rows, members
-from playhead.eventstore.chunks import Chunk
+from playhead.eventstore.chunks import Chunk, FinishChunk
 from playhead.eventstore.recorded import Recorded, Replace
 from playhead.projections.folding import Foldable
 from playhead.replay import stream
@@ -115,8 +115,10 @@ class _Reader:
         piece = stream.chunk_of(event, place)
         if isinstance(piece, StreamProblem):
             self._report(piece)
-        else:
-            self._chunks.append(_Seen(event.seq, place, piece.chunk))
+            return
+        if self._chunks and isinstance(self._chunks[-1].chunk, FinishChunk):
+            self._begin_stream()
+        self._chunks.append(_Seen(event.seq, place, piece.chunk))
 
     def _embedded(self, event: Recorded) -> list[Chunk]:
         """The chunks inside ``event``, neighbouring deltas joined."""
@@ -136,8 +138,8 @@ class _Reader:
         if stream.is_embedded(event):
             chunks = self._embedded(event)
         else:
-            chunks = [seen.chunk for seen in self._cited(event)]
-            if not chunks and event.source_seqs != ():
+            chunks = [seen.chunk for seen in self._chunks]
+            if not self._are_chunks_of(event):
                 self._doubted.add(event.seq)
         if any(compare(event, chunks, None)):
             self._doubted.add(event.seq)
@@ -154,23 +156,16 @@ class _Reader:
         elif id is not None:
             self._answers.add(id)
 
-    def _cited(self, event: Recorded) -> list[_Seen]:
-        """The chunk events before ``event`` that it can be made of."""
-        sources = event.source_seqs
-        chunks = self._chunks
-        if sources:
-            chunks = [seen for seen in chunks if sources[0] <= seen.seq <= sources[-1]]
+    def _are_chunks_of(self, event: Recorded) -> bool:
+        """Whether ``event`` names the chunks seen, and all that were joined with them, as its own."""
+        if not self._chunks:
+            return event.source_seqs == ()
         place = stream.place_of(members.of(event))
-        if any(seen.place != place for seen in chunks) or not self._are_sources(event, chunks):
-            self._doubted.add(event.seq)
-        return chunks
-
-    def _are_sources(self, event: Recorded, chunks: list[_Seen]) -> bool:
-        """Whether ``event`` names ``chunks`` and all that were joined with them, where it names any."""
-        if event.source_seqs is None or not chunks:
-            return not event.source_seqs
+        if event.source_seqs is None or any(seen.place != place for seen in self._chunks):
+            return False
         others = set(self._others)
-        return event.source_seqs == tuple(seq for seq in range(chunks[0].seq, event.seq) if seq not in others)
+        behind_first = range(self._chunks[0].seq, event.seq)
+        return event.source_seqs == tuple(seq for seq in behind_first if seq not in others)
 
 
 def _route(named: dict[str, Any]) -> tuple[str | None, str | None]:

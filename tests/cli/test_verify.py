@@ -89,3 +89,49 @@ def test_a_file_that_holds_no_heads_is_wrong_usage(clean: Play, tmp_path: Path) 
     (tmp_path / "heads").write_text("nonsense\n")
     assert clean("verify", "--heads", tmp_path / "heads").code == 2
     assert clean("verify", "--generation", 1).code == 2
+
+
+def contradicting(folder: Path) -> Path:
+    """A log in whose last answer somebody added a word, and nothing else."""
+    path = example_logs.write_file(folder, "liar", 4)
+    text = path.read_bytes()
+    answer = [line for line in text.splitlines() if b'"type":"assistant/message"' in line][-1]
+    block = json.loads(answer)["data"]["message"]["content"][0]
+    said = json.dumps(block["text"], ensure_ascii=False).encode()
+    changed = answer.replace(said, said[:-1] + b' now"', 1)
+    path.write_bytes(text.replace(answer, changed, 1))
+    return path
+
+
+def test_a_message_that_its_chunks_do_not_give_exits_1_and_is_shown_from_both_sides(
+    clean: Play, tmp_path: Path
+) -> None:
+    assert clean("import", contradicting(tmp_path / "home")).code == 0
+    ran = clean("verify")
+    assert ran.code == 1
+    (line,) = ran.lines
+    assert line.startswith("discrepancy: session liar, seq ")
+    assert ": content: the message has …" in line
+    assert 'now"' in line.split("its chunks give")[0]
+    assert 'now"' not in line.split("its chunks give")[1]
+    assert ran.err.endswith("0 errors; 0 warnings; 1 discrepancy\n")
+    (found,) = clean("verify", "liar", "--json").json["discrepancies"]
+    assert (found["session"], found["generation"], found["kind"]) == ("liar", 1, "content")
+    assert found["recorded"] != found["derived"]
+    assert clean("verify", "one").code == 0
+
+
+def test_a_session_with_errors_is_not_looked_at_for_discrepancies(
+    clean: Play, tmp_path: Path, store_file: Path
+) -> None:
+    clean("import", contradicting(tmp_path / "home"))
+    change(store_file, "UPDATE segment SET body = zeroblob(length(body)) WHERE session_id = 3")
+    found = clean("verify", "--json").json
+    assert {entry["session"] for entry in found["errors"]} == {"liar"}
+    assert found["discrepancies"] == []
+
+
+def test_heads_are_written_of_a_log_that_contradicts_itself(clean: Play, tmp_path: Path) -> None:
+    clean("import", contradicting(tmp_path / "home"))
+    assert clean("verify", "--write-heads", tmp_path / "heads").code == 1
+    assert len((tmp_path / "heads").read_text().splitlines()) == 3

@@ -18,9 +18,10 @@ from vocabulary import chunks
 from playhead.adapters.dsh.conversion import to_format_2
 from playhead.eventstore import chunk_rows, envelope, json_text
 from playhead.eventstore.assembler import BlockAssembler, OpenUnknownBlock
-from playhead.eventstore.chunks import decode_chunk
+from playhead.eventstore.chunks import FinishChunk, decode_chunk
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import SessionId
+from playhead.replay.attempt import attempts
 from playhead.replay.timed_chunk import TimedChunk
 
 Json = dict[str, Any]
@@ -182,3 +183,18 @@ def _message(
     data |= {"message": message} | ({} if finished else {"interrupted": True})
     add("assistant/message", data, sourceEventSeqs=seqs, surfaceOp="append")
     return True
+
+
+def assert_same_up_to_the_cut(whole: Log, cut: Log) -> None:
+    """The calls of a log that was cut are those of the whole, the last one perhaps not to its end."""
+    before = [attempt for attempt in attempts(cut) if attempt.outcome != "unanswered"]
+    every = {attempt.seq: attempt for attempt in attempts(whole)}
+    for attempt in before:
+        same = every[attempt.seq]
+        chunks, full = list(attempt.chunks()), list(same.chunks())
+        assert chunks == full[: len(chunks)]
+        if attempt is not before[-1]:
+            assert chunks == full
+        if len(chunks) < len(full):
+            assert not isinstance(full[len(chunks) - 1].chunk, FinishChunk)
+            assert attempt.ending in ("open", "crashed", "cancelled", "cut", "error")

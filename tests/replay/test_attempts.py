@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from session_logs import recorded
-from streams import FAILURE, Session, log_of, sessions_of_calls
+from streams import FAILURE, Session, assert_same_up_to_the_cut, log_of, sessions_of_calls
 from twins import Log
 
 from playhead.eventstore import json_text
 from playhead.eventstore.assembler import BlockAssembler, OpenUnknownBlock
-from playhead.eventstore.chunks import Chunk, FinishChunk, TextDelta
+from playhead.eventstore.chunks import Chunk, TextDelta
 from playhead.eventstore.errors import CorruptLog
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import Seq, SessionId
@@ -498,18 +498,3 @@ def test_calls_up_to_a_cut_are_unchanged_and_the_last_one_holds_what_had_come(
     log = session.as_chunk_events()
     cut = data.draw(st.integers(0, len(log.facts)))
     assert_same_up_to_the_cut(log, Log(log.header, log.facts[:cut]))
-
-
-def assert_same_up_to_the_cut(whole: Log, cut: Log) -> None:
-    """The calls of a log that was cut are those of the whole, the last one perhaps not to its end."""
-    before = [attempt for attempt in attempts(cut) if attempt.outcome != "unanswered"]
-    every = {attempt.seq: attempt for attempt in attempts(whole)}
-    for attempt in before:
-        same = every[attempt.seq]
-        chunks, full = list(attempt.chunks()), list(same.chunks())
-        assert chunks == full[: len(chunks)]
-        if attempt is not before[-1]:
-            assert chunks == full
-        if len(chunks) < len(full):
-            assert not isinstance(full[len(chunks) - 1].chunk, FinishChunk)
-            assert attempt.ending in ("open", "crashed", "cancelled", "cut", "error")
