@@ -29,7 +29,8 @@ input tokens are never below 0.
 
 Usage: input is ``prompt_tokens`` less what the cache held (``prompt_tokens_details.cached_tokens``, else
 ``prompt_cache_hit_tokens``), output is ``completion_tokens``, reasoning is
-``completion_tokens_details.reasoning_tokens``. A report without the first or the third is none.
+``completion_tokens_details.reasoning_tokens``. A report without ``prompt_tokens`` or ``completion_tokens`` is
+none.
 
 Members that are not of the expected kind count as absent, so that whatever comes gives chunks or a failure.
 Source: docs/providers.md, "Chat completions".

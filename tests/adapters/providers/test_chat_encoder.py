@@ -67,6 +67,20 @@ def test_decoded_chunks_survive_their_wire_events(body: bytes, dialect: ChatDial
     assert found == chunks
 
 
+@given(body=bodies, dialect=st.sampled_from([DEEPSEEK_CHAT, OPENAI_CHAT]), length=st.integers(0, 20))
+def test_an_answer_that_was_cut_off_survives_up_to_a_block_that_had_only_been_begun(
+    body: bytes, dialect: ChatDialect, length: int
+) -> None:
+    before_end = [
+        chunk for chunk in logged(dialect, body) if chunk.tag not in ("block-end", "usage", "finish")
+    ]
+    chunks = before_end[:length]
+    found, failure = received(dialect, [sent(dialect.encode(chunks))])
+    assert failure is not None
+    assert failure.code == "STREAM_CLOSED"
+    assert found == (chunks[:-1] if chunks and chunks[-1].tag == "block-start" else chunks)
+
+
 @settings(max_examples=100)
 @given(body=bodies, dialect=st.sampled_from([DEEPSEEK_CHAT, OPENAI_CHAT]))
 def test_a_whole_answer_has_the_content_of_the_stream(body: bytes, dialect: ChatDialect) -> None:
