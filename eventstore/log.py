@@ -16,6 +16,7 @@ from typing import Any, Protocol, Self
 
 from playhead.eventstore import json_text
 from playhead.eventstore.exchange import Exchange
+from playhead.eventstore.feed import Subscription
 from playhead.eventstore.findings import Finding
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import Idem, Position, Seq, SessionId
@@ -198,6 +199,17 @@ class Store(Protocol):
 
     def read_all(self, after: int = 0, *, limit: int | None = None) -> Iterator[Recorded]:
         """Facts of all sessions with position greater than ``after``, in commit order, at most ``limit``."""
+        ...
+
+    def subscribe(
+        self, session: str | None = None, *, after: int | None = None, timeout_s: float | None = None
+    ) -> Subscription:
+        """Committed facts as they come, first those that are there: of all sessions, or of one.
+
+        ``after`` is a position, or for one session a seq; what lies behind it is given, by default everything.
+        ``CAUGHT_UP`` comes once, between old and new. It ends when it is closed, or after ``timeout_s`` without
+        anything new. Raises ``SessionNotFound``.
+        """
         ...
 
     @property

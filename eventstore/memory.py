@@ -20,6 +20,7 @@ from playhead.eventstore.errors import (
     WrongExpectedSeq,
 )
 from playhead.eventstore.exchange import Exchange
+from playhead.eventstore.feed import Bell, Subscription, position_of, seq_of
 from playhead.eventstore.header import SessionHeader, same_creation
 from playhead.eventstore.ids import Idem, Position, Seq, SessionId
 from playhead.eventstore.log import Appended, Clock, NewEvent, SessionInfo
@@ -93,6 +94,7 @@ class MemorySession:
             done = Appended(seq0, self.next_seq, position)
             if idem is not None:
                 self._keys[idem] = done
+            self._log.bell.ring()
             return done
 
     def take(self, lines: list[bytes]) -> None:
@@ -102,7 +104,9 @@ class MemorySession:
         for line in lines:
             found = envelope.facts(line, self.id, Position(position + len(facts)))
             if envelope.view(line).defect is not None or len(found) != 1 or found[0].seq != len(facts):
-                raise UsageError(f"session {self.id!r}: line {len(facts) + 2} is no event of seq {len(facts)}")
+                raise UsageError(
+                    f"session {self.id!r}: line {len(facts) + 2} is no event of seq {len(facts)}"
+                )
             facts += found
         self._lines += lines
         self._facts += facts
@@ -174,6 +178,7 @@ class MemoryLog:
         self.clock = clock
         self.lock = threading.RLock()
         self.order: list[Recorded] = []
+        self.bell = Bell()
         self._sessions: dict[str, MemorySession] = {}
 
     @property
@@ -201,6 +206,7 @@ class MemoryLog:
             made = MemorySession(self, header, None)
             made.take(lines)
             self._sessions[header.id] = made
+            self.bell.ring()
             return made
 
     def session(self, id: str, *, generation: int | None = None) -> MemorySession:
@@ -235,6 +241,22 @@ class MemoryLog:
         """See ``log.Store.read_all``."""
         end = None if limit is None else max(0, after) + limit
         return iter(self.order[max(0, after) : end])
+
+    def subscribe(
+        self, session: str | None = None, *, after: int | None = None, timeout_s: float | None = None
+    ) -> Subscription:
+        """See ``log.Store.subscribe``."""
+        if session is None:
+            return Subscription(self._pull_all, position_of, after or 0, self.bell.ear(), timeout_s)
+        of = self.session(session)
+
+        def pull(seq: int, limit: int) -> list[Recorded]:
+            return list(of.read(seq + 1, seq + 1 + limit))
+
+        return Subscription(pull, seq_of, -1 if after is None else after, self.bell.ear(), timeout_s)
+
+    def _pull_all(self, position: int, limit: int) -> list[Recorded]:
+        return list(self.read_all(position, limit=limit))
 
     def close(self) -> None:
         """Nothing is held open."""

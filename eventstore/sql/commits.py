@@ -13,6 +13,7 @@ from typing import NamedTuple
 from playhead.eventstore.ids import Position
 from playhead.eventstore.sql.engine import Link
 from playhead.eventstore.sql.row_check import row_check
+from playhead.eventstore.sql.waking import announce
 
 _SELECT = "SELECT pos0, session_id, seq0, n, time_ms, idem FROM commit_log"
 _PAGE = 512
@@ -53,6 +54,7 @@ def place(
         'INSERT INTO commit_log (pos0, session_id, seq0, n, time_ms, idem, "check") VALUES (?, ?, ?, ?, ?, ?, ?)',
         [(*commit, commit.check()) for commit in new],
     )
+    announce(link)
     return Position(first)
 
 

@@ -22,6 +22,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, Operati
 from sqlalchemy.pool import StaticPool
 
 from playhead.eventstore.errors import StoreUnavailable, UsageError
+from playhead.eventstore.feed import Bell
 
 BUSY_TIMEOUT_MS = 30_000
 """How long a writer waits for another one before it gives up."""
@@ -162,6 +163,7 @@ class Database:
     def __init__(self, url: URL) -> None:
         self.url = url
         self.engine = make_engine(url)
+        self.bell = Bell()
         # SQLite admits one writer; waiting here costs less than waiting in its busy loop. An in-memory store
         # has one connection, which threads must not share inside a transaction.
         self._writers = threading.RLock()
@@ -180,6 +182,7 @@ class Database:
                 connection.begin(),
             ):
                 yield Link(connection)
+            self.bell.ring()
         finally:
             if sqlite:
                 self._writers.release()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from playhead.eventstore import envelope
 from playhead.eventstore.chain import Chain
@@ -32,6 +32,24 @@ if TYPE_CHECKING:
     from playhead.eventstore.sql.store import SqlStore
 
 _SEAL_ROW_BYTES = 8 << 20
+
+
+class Entry(NamedTuple):
+    """A line to write, with what its row says of it."""
+
+    type: str
+    time_ms: int
+    line: bytes
+
+
+class Growth(NamedTuple):
+    """What was written: ``n`` facts from ``seq0`` on. ``row`` and ``chain`` are those of the session behind them."""
+
+    row: SessionRow
+    chain: Chain
+    seq0: int
+    n: int
+    size_bytes: int
 
 
 class SqlSession:
@@ -96,12 +114,9 @@ class SqlSession:
                 if earlier is not None:
                     return self._earlier(link, earlier, new, idem)
             type_ids = self._store.types.ids(link, {event.type for event in new})
-            row, chain, size, done = self._write(link, new, type_ids, expected_seq, now, idem)
+            growth, done = self._write(link, new, type_ids, expected_seq, now, idem)
         self._store.types.remember(type_ids)
-        self._row, self._chain = row, chain
-        self._unsealed_bytes += size
-        if row.lines - row.sealed_lines >= sealing.SEAL_LINES or self._unsealed_bytes >= _SEAL_ROW_BYTES:
-            self.seal()
+        self.adopt(growth)
         return done
 
     def _write(
@@ -112,27 +127,37 @@ class SqlSession:
         expected_seq: int | None,
         now: int,
         idem: str | None,
-    ) -> tuple[SessionRow, Chain, int, Appended]:
+    ) -> tuple[Growth, Appended]:
+        times = [now if event.time_ms is None else event.time_ms for event in new]
+
+        def entries(seq: int) -> list[Entry]:
+            return [
+                Entry(event.type, time, event.line(seq + at, now))
+                for at, (event, time) in enumerate(zip(new, times, strict=True))
+            ]
+
+        growth = self.grow(link, entries, type_ids, expected_seq)
+        key = None if idem is None else escape(idem)
+        position = commits.place(link, growth.row.id, [(growth.seq0, growth.n)], now, idem=key)
+        return growth, Appended(Seq(growth.seq0), Seq(growth.row.next_seq), position)
+
+    def grow(
+        self,
+        link: Link,
+        entries: Callable[[int], list[Entry]],
+        type_ids: Mapping[str, int],
+        expected_seq: int | None,
+    ) -> Growth:
+        """Write the lines that ``entries`` makes for the next seq; they have no positions yet.
+
+        Raises ``WrongExpectedSeq``, and has then changed nothing. ``adopt`` the growth once it is committed.
+        """
         before = self._row
-        chain = (
-            self._chain.copy() if self._chain is not None else reading.chain_at(link, before, before.lines)
-        )
+        chain = self._chain or reading.chain_at(link, before, before.lines)
         while True:
             if expected_seq is None or expected_seq == before.next_seq:
-                lines = [event.line(before.next_seq + at, now) for at, event in enumerate(new)]
-                grown = chain.copy()
-                grown.feed(b"\n".join(lines) + b"\n", len(lines))
-                times = [now if event.time_ms is None else event.time_ms for event in new]
-                next_seq = before.next_seq + len(new)
-                row = before._replace(
-                    next_seq=next_seq,
-                    lines=before.lines + len(lines),
-                    events=before.events + len(new),
-                    first_ms=min(times) if before.first_ms is None else min(before.first_ms, *times),
-                    last_ms=max(times) if before.last_ms is None else max(before.last_ms, *times),
-                    chain=grown.value,
-                    head=grown.head(next_seq),
-                )
+                lines = entries(before.next_seq)
+                row, grown = _grown(before, chain, lines)
                 if session_row.save(link, row, before=before):
                     break
             current = session_row.load(link, before.id, lock=True)
@@ -144,15 +169,19 @@ class SqlSession:
         link.many(
             "INSERT INTO event (session_id, line_no, seq0, n, type_id, time_ms, line) VALUES (?, ?, ?, 1, ?, ?, ?)",
             [
-                (row.id, before.lines + at, before.next_seq + at, type_ids[event.type], times[at], lines[at])
-                for at, event in enumerate(new)
+                (row.id, before.lines + at, before.next_seq + at, type_ids[type], time_ms, line)
+                for at, (type, time_ms, line) in enumerate(lines)
             ],
         )
-        position = commits.place(
-            link, row.id, [(before.next_seq, len(new))], now, idem=None if idem is None else escape(idem)
-        )
-        done = Appended(Seq(before.next_seq), Seq(next_seq), position)
-        return row, grown, sum(map(len, lines)), done
+        return Growth(row, grown, before.next_seq, len(lines), sum(len(line) for _, _, line in lines))
+
+    def adopt(self, growth: Growth) -> None:
+        """Take over a growth that was committed, and seal when enough has come together."""
+        self._row, self._chain = growth.row, growth.chain
+        self._unsealed_bytes += growth.size_bytes
+        unsealed = growth.row.lines - growth.row.sealed_lines
+        if unsealed >= sealing.SEAL_LINES or self._unsealed_bytes >= _SEAL_ROW_BYTES:
+            self.seal()
 
     def _earlier(self, link: Link, commit: commits.Commit, new: list[NewEvent], idem: str) -> Appended:
         """The result of the append that used this key before, when it was for the same events."""
@@ -300,6 +329,24 @@ class SqlSession:
     ) -> None:
         if error is None and self._row.dialect == Native.name:
             self.seal()
+
+
+def _grown(before: SessionRow, chain: Chain, entries: list[Entry]) -> tuple[SessionRow, Chain]:
+    """The row and the chain of a session behind ``entries``."""
+    grown = chain.copy()
+    grown.feed(b"".join(line + b"\n" for _, _, line in entries), len(entries))
+    times = [time_ms for _, time_ms, _ in entries]
+    next_seq = before.next_seq + len(entries)
+    row = before._replace(
+        next_seq=next_seq,
+        lines=before.lines + len(entries),
+        events=before.events + len(entries),
+        first_ms=min(times) if before.first_ms is None else min(before.first_ms, *times),
+        last_ms=max(times) if before.last_ms is None else max(before.last_ms, *times),
+        chain=grown.value,
+        head=grown.head(next_seq),
+    )
+    return row, grown
 
 
 def _same(event: NewEvent, fact: Recorded) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
@@ -17,6 +18,7 @@ from playhead.eventstore.errors import (
     StoreUnavailable,
     UsageError,
 )
+from playhead.eventstore.feed import Subscription, position_of, seq_of
 from playhead.eventstore.findings import Finding, damage
 from playhead.eventstore.header import SessionHeader, same_creation
 from playhead.eventstore.ids import Idem, Position
@@ -45,6 +47,7 @@ from playhead.eventstore.sql.problem import Problem
 from playhead.eventstore.sql.session_row import SessionRow, pack_findings
 from playhead.eventstore.sql.sql_session import SqlSession
 from playhead.eventstore.sql.type_ids import TypeIds
+from playhead.eventstore.sql.waking import wake_of
 
 _OPEN_READERS = 64
 _ATTEMPTS = 4
@@ -233,6 +236,24 @@ class SqlStore:
                     left -= take
                     if left <= 0:
                         return
+
+    def subscribe(
+        self, session: str | None = None, *, after: int | None = None, timeout_s: float | None = None
+    ) -> Subscription:
+        """Committed facts as they come, from this process and from others. See ``log.Store.subscribe``."""
+        if session is None:
+
+            def pull_all(position: int, limit: int) -> list[Recorded]:
+                return list(self.read_all(position, limit=limit))
+
+            return Subscription(pull_all, position_of, after or 0, wake_of(self.database), timeout_s)
+        of = self.session(session)
+
+        def pull(seq: int, limit: int) -> list[Recorded]:
+            return list(islice(of.read(seq + 1), limit))
+
+        wake = wake_of(self.database)
+        return Subscription(pull, seq_of, -1 if after is None else after, wake, timeout_s)
 
     def _facts_of(
         self,
