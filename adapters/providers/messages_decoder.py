@@ -107,7 +107,7 @@ class MessagesDecoder:
 
     def push(self, event: WireEvent) -> Iterator[Chunk]:
         """The chunks that ``event`` gives. Raises ``AdapterError`` for a failure, after the chunks before it."""
-        if self.done:
+        if self.done or not event.data:
             return
         payload = self._parsed(event)
         kind = payload["type"]

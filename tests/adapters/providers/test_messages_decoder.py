@@ -7,6 +7,7 @@ import random
 from typing import Any
 
 import pytest
+from exchanges import read_bytes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import cases, shared_path
@@ -222,7 +223,7 @@ def test_what_would_lose_content_or_is_not_in_the_format_is_malformed(
 
 
 @BOTH
-@pytest.mark.parametrize("data", ["", "{", "[]", "null", "NaN", '"message_stop"', "[" * 5000])
+@pytest.mark.parametrize("data", ["{", "[]", "null", "NaN", '"message_stop"', "[" * 5000])
 def test_data_that_is_no_json_object_is_malformed(dialect: MessagesDialect, data: str) -> None:
     _, failure = received(dialect, [f"data: {data}\n\n".encode()])
     assert failure is not None
@@ -268,6 +269,12 @@ def test_nothing_is_read_behind_the_end(dialect: MessagesDialect) -> None:
     answer = body(START, begin(TEXT), text("x"), stop(), settle(), STOP)
     more = body({"type": "error", "error": {"type": "api_error"}})
     assert logged(dialect, answer + more) == logged(dialect, answer)
+
+
+@BOTH
+def test_an_event_without_text_is_passed_over(dialect: MessagesDialect) -> None:
+    answer = body(START, begin(TEXT), text("x"), stop(), settle(), STOP)
+    assert logged(dialect, b"data:\n\n" + answer) == logged(dialect, answer)
 
 
 @BOTH
@@ -427,6 +434,41 @@ def test_streams_with_bytes_changed_anywhere_give_chunks_or_a_typed_failure(
     chunks, failure = received(dialect, [bytes(answer)])
     assert failure is None or failure.is_valid
     check_grammar(chunks, failure)
+
+
+@pytest.mark.heavy
+@BOTH
+def test_five_thousand_broken_recordings_give_chunks_or_a_typed_failure(dialect: MessagesDialect) -> None:
+    chance = random.Random(dialect.name)
+    corpus = shared_path("corpus/dsh/0.2.1rc2")
+    bodies = [read_bytes(file) for file in sorted(corpus.glob("*/wire/*.sse"))]
+    parts = [
+        b"\n\n",
+        b"data: ",
+        b"event: ",
+        b"{",
+        b"}",
+        b'"',
+        b"null",
+        b"-1",
+        b"1e999",
+        b"[[",
+        b"\xff",
+        b"\r",
+        b"\\u",
+        b":",
+    ]
+    for _ in range(5000):
+        body = bytearray(chance.choice(bodies)[:4000])
+        for _ in range(chance.randint(1, 8)):
+            at = chance.randrange(len(body))
+            end = at + chance.choice((0, 0, 1, 2, 40, 400))
+            other = chance.choice(bodies)
+            cut_at = chance.randrange(len(other))
+            body[at:end] = chance.choice((chance.choice(parts), other[cut_at : cut_at + 60], b""))
+        chunks, failure = received(dialect, [bytes(body)])
+        assert failure is None or failure.is_valid
+        check_grammar(chunks, failure)
 
 
 def _payloads(answer: bytes) -> list[Any]:
