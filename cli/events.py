@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +23,7 @@ from playhead.projections import event_trace, search_text
 from playhead.projections.text_filter import TextFilter, snippet
 
 if TYPE_CHECKING:
+    from playhead.eventstore.sql import SqlStore
     from playhead.eventstore.sql.sql_session import SqlSession
 
 
@@ -52,6 +54,9 @@ def events(
         int | None,
         typer.Option(min=0, metavar="SEQ", help="What became of this event, and what it came from."),
     ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with events as they come, until Ctrl-C.")
+    ] = False,
     ignorable: Annotated[
         list[str] | None,
         typer.Option(metavar="TYPE", help="This unknown type changes nothing; repeatable."),
@@ -82,7 +87,11 @@ def events(
     )
     if trace is not None and (raw or logical or not wanted.is_everything):
         raise UsageError("--trace is about one event: leave out what selects others")
-    with opened(session, generation, store) as (_, log):
+    if follow and (
+        raw or interpreted or generation or replace(wanted, from_seq=0, types=None) != Selection()
+    ):
+        raise UsageError("--follow goes with --type, --from and --json alone")
+    with opened(session, generation, store) as (held, log):
         if strict:
             log.require_sound()
         info = log.info
@@ -93,6 +102,8 @@ def events(
             broken |= _tell_unknown(log, frozenset(ignorable or ()), strict)
         if trace is not None:
             _show_trace(log, trace, json)
+        elif follow:
+            _show(_coming(held, log, wanted), json, None, at_once=True)
         elif raw:
             for line in wanted.of(log).lines():
                 output.data(line + b"\n")
@@ -136,7 +147,16 @@ def _tell_unknown(log: SqlSession, ignorable: Iterable[str], strict: bool) -> bo
     return unknown
 
 
-def _show(facts: Iterable[Recorded], json: bool, text: TextFilter | None) -> None:
+def _coming(store: SqlStore, log: SqlSession, wanted: Selection) -> Iterator[Recorded]:
+    """The facts that fit, those that are there and those that come."""
+    for item in store.subscribe(log.id, after=wanted.from_seq - 1):
+        if isinstance(item, Recorded) and (wanted.types is None or item.type in wanted.types):
+            yield item
+
+
+def _show(facts: Iterable[Recorded], json: bool, text: TextFilter | None, *, at_once: bool = False) -> None:
+    if at_once:
+        facts = _flushed(facts)
     if json:
         for fact in facts:
             output.data(as_json(fact) + b"\n")
@@ -150,6 +170,13 @@ def _show(facts: Iterable[Recorded], json: bool, text: TextFilter | None) -> Non
         else:
             data = fact.raw.decode("utf-8", "replace") if text is None else _around(fact, text, room)
             output.line(f"{fact.seq:>8}  {time:<23}  {safe(fact.type):<26}  {safe(data, room)}")
+
+
+def _flushed(facts: Iterable[Recorded]) -> Iterator[Recorded]:
+    """``facts``, each shown before the next is waited for."""
+    for fact in facts:
+        yield fact
+        output.flush()
 
 
 def _around(fact: Recorded, text: TextFilter, room: int) -> str:

@@ -19,6 +19,11 @@ def line(text: str) -> None:
     data(text.encode("utf-8", "backslashreplace") + b"\n")
 
 
+def flush() -> None:
+    """Let what was written to stdout be seen now."""
+    sys.stdout.flush()
+
+
 def json_line(value: Any) -> None:
     """Write one JSON value as one line to stdout."""
     write_json(sys.stdout.buffer, value)

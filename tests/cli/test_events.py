@@ -1,11 +1,19 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import example_logs
 import pytest
 from cli_runner import Play
+
+import playhead
+from playhead.eventstore.header import SessionHeader
+from playhead.eventstore.ids import SessionId
+from playhead.eventstore.log import NewEvent
 
 
 def seqs(rows: list[list[str]]) -> list[int]:
@@ -307,3 +315,26 @@ def test_placing_events_of_a_log_with_unknown_ones_says_that_it_may_be_wrong(
         ran = play("events", unknown_log, *words)
         assert ran.code == 1
         assert "interpretation incomplete" in ran.err
+
+
+def test_following_shows_what_is_there_and_then_what_comes_until_it_is_stopped(tmp_path: Path) -> None:
+    address = tmp_path / "store.sqlite"
+    with playhead.open_store(str(address)) as store:
+        session = store.create(SessionHeader(SessionId("live"), 1))
+        session.append([NewEvent("feedback/record", {"text": "old"}, 1)])
+        command = [sys.executable, "-m", "playhead.cli.main", "events", "live", "--follow", "--json"]
+        child = subprocess.Popen(
+            [*command, "--store", str(address)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert child.stdout is not None
+        assert json.loads(child.stdout.readline())["data"] == {"text": "old"}
+        session.append([NewEvent("feedback/record", {"text": "new"}, 2)])
+        assert json.loads(child.stdout.readline())["data"] == {"text": "new"}
+        child.send_signal(signal.SIGINT)
+        assert child.wait(30) == 130
+        assert child.communicate()[1] == "playhead: stopped\n"
+
+
+def test_following_goes_with_no_other_selection(full: Play) -> None:
+    ran = full("events", "plain-v0", "--follow", "--text", "x")
+    assert (ran.code, "--follow goes with" in ran.err) == (2, True)
