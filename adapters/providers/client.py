@@ -104,6 +104,7 @@ class Provider:
         call = _Call(self, request)
         response: httpx.Response | None = None
         end: ExchangeEnd = "client-gone"
+        body, empty = BodyDecoder(self.dialect), True
         wait = Wait(token, self._idle_timeout_s)
         try:
             response = await wait(
@@ -113,13 +114,13 @@ class Provider:
             pieces = response.aiter_bytes()
             if not response.is_success:
                 raise AdapterError(await self._refusal(call, response, pieces, wait))
-            body, empty = BodyDecoder(self.dialect), True
             while not body.done and (piece := await wait(lambda: anext(pieces, None))) is not None:
                 empty = False
                 call.piece(piece)
                 for chunk in body.push(piece):
                     token.check()
                     yield chunk
+            end = "complete"
             if empty:
                 message = f"{self.where} answered with status {response.status_code} and no body"
                 raise AdapterError(
@@ -128,7 +129,6 @@ class Provider:
             for chunk in body.end():
                 token.check()
                 yield chunk
-            end = "complete"
             await _linger(call, pieces)
         except IdleTimeout as error:
             end = "timeout"
@@ -137,7 +137,7 @@ class Provider:
         except AdapterError as error:
             end = "complete"
             if token.cause is not None:
-                raise Cancelled(token.cause) from error
+                raise Cancelled(token.cause) from None
             raise call.without_key(error) from None
         except (httpx.HTTPError, httpx.StreamError) as error:
             end = "reset-before-response" if response is None else "reset"
@@ -145,10 +145,11 @@ class Provider:
                 raise Cancelled(token.cause) from error
             raise call.without_key(self._broken(error, response)) from error
         finally:
-            if response is not None:
-                with suppress(httpx.HTTPError):
+            try:
+                if response is not None:
                     await response.aclose()
-            call.ended(end)
+            finally:
+                call.ended("complete" if body.done else end)
 
     async def _refusal(
         self, call: _Call, response: httpx.Response, pieces: AsyncIterator[bytes], wait: Wait

@@ -9,10 +9,13 @@ import logging
 import threading
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scripted_server import (
     CUT,
     GARBLE,
@@ -31,6 +34,7 @@ from scripted_server import (
 
 from playhead.adapters.providers.chat import OPENAI_CHAT
 from playhead.adapters.providers.client import Provider, endpoint
+from playhead.adapters.providers.client_body import BodyDecoder
 from playhead.adapters.providers.dialect import ProviderDialect, decode
 from playhead.adapters.providers.messages import ANTHROPIC_MESSAGES
 from playhead.adapters.providers.sse import EventReader
@@ -39,6 +43,9 @@ from playhead.eventstore.chunk_source import AdapterError, ModelRequest
 from playhead.eventstore.chunks import Chunk, FinishChunk, TextDelta
 from playhead.eventstore.errors import UsageError
 from playhead.eventstore.exchange import Exchange
+from playhead.eventstore.header import SessionHeader
+from playhead.eventstore.ids import SessionId
+from playhead.eventstore.memory import MemoryLog
 from playhead.eventstore.request_header import CallConfig
 from playhead.eventstore.stream_grammar import checked_stream
 
@@ -605,6 +612,46 @@ def test_an_exchange_has_what_went_over_the_wire_with_its_times() -> None:
         "user-agent",
         "x-playhead-session-id",
     }
+
+
+def test_a_reader_that_leaves_with_the_finish_leaves_a_complete_exchange() -> None:
+    kept: list[Exchange] = []
+
+    async def run(url: str) -> None:
+        async with Provider(
+            OPENAI_CHAT, url, KEY, on_exchange=lambda _, heard: kept.append(heard)
+        ) as provider:
+            stream: Any = provider.stream(REQUEST, CancelToken())
+            async for chunk in stream:
+                if isinstance(chunk, FinishChunk):
+                    break
+            await stream.aclose()
+
+    with scripted_server(Answer(steps=[BODY, HANG])) as server:
+        asyncio.run(run(server.url))
+    assert [(exchange.end, exchange.body) for exchange in kept] == [("complete", BODY)]
+
+
+def test_what_was_kept_decodes_to_what_was_streamed() -> None:
+    log = MemoryLog(lambda: 0)
+    session = log.create(SessionHeader(SessionId("s"), 0))
+    called = call(Answer(steps=[HEL, LO, STOP, DONE]))
+    session.keep_exchange(called.exchange.placed(turn=1, step=1, number=1))
+    (kept,) = session.exchanges(turn=1)
+    body = BodyDecoder(OPENAI_CHAT)
+    assert [chunk for _, piece in kept.timed_body() for chunk in body.push(piece)] == called.chunks
+    assert body.done
+    assert list(body.end()) == []
+
+
+@given(cuts=st.lists(st.integers(0, len(BODY)), max_size=12).map(sorted), behind=st.binary(max_size=8))
+def test_a_body_cut_anywhere_gives_the_same_chunks(cuts: list[int], behind: bytes) -> None:
+    body = BodyDecoder(OPENAI_CHAT)
+    bounds = [0, *cuts, len(BODY)]
+    chunks = [chunk for start, end in pairwise(bounds) for chunk in body.push(BODY[start:end])]
+    assert chunks == list(decode(OPENAI_CHAT, EventReader().push(BODY)))
+    assert body.done
+    assert list(body.push(behind)) == []
 
 
 async def _drained(stream: AsyncIterator[Chunk]) -> None:
