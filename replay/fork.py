@@ -86,6 +86,8 @@ def branch(
             inherited += 1
             for last in native.feed(fact):
                 spool.add(last.line())
+        for last in native.rest():
+            spool.add(last.line())
         header = rules.child_header(session.header, SessionId(id), created_ms, native.next_seq)
         marker = rules.end_seed([] if last is None else [last])
         for event in marker:

@@ -6,8 +6,9 @@ back, the other way round than dsh's conversions went:
 ======================================== ============================================================================
 stored                                   native
 ======================================== ============================================================================
-a stream in ``assistant/message`` or     one ``assistant/chunk`` for each chunk, at the place of the event and with
-``assistant/attempt``                    the chunk's own time; the message cites them, the attempt is gone
+a stream in ``assistant/message`` or     one ``assistant/chunk`` for each chunk, with its own time; the message cites
+``assistant/attempt``                    them, the attempt is gone. They stand before the event, and among what was
+                                         logged since the call went out where their times say so
 ``system/message``                       ``header.system`` of each ``request/header`` behind it. Where none follows
                                          before the next call, one is added: the last one with the new prompt
 source ``runtime-context``, ...          source ``plugin``, see ``eventstore/sources.py``
@@ -25,6 +26,7 @@ Source: docs/formats.md, "Forks".
 from __future__ import annotations
 
 from array import array
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -50,6 +52,10 @@ DELIVERED = "session-log-deepseek/delivery-accepted"
 """The type of the events that have no place in another session."""
 
 _GONE = -1
+_STEP_OPENS = {"step/start": True, "step/end": False, "turn/start": False, "turn/end": False, END_SEED: False}
+_STANDING = frozenset(
+    {"request/header", "request/context", "llm/retry", "llm/retry-started", "tool/call", "tool/code-dispatch"}
+)
 _MARKED = LATER_TYPES | FROM_0_1_2_TYPES
 _PLUGINS = {kind: plugin for plugin, kind in PLUGIN_KINDS.items()} | {"runtime-context": PROMPT_PLUGIN}
 
@@ -62,6 +68,7 @@ class _Chunk(NamedTuple):
 class NativeEvents:
     """Takes the logical events of one log in order, from the first, and gives those of the native session.
 
+    What is logged in a step is held back until it is known whether a stream runs past it; ``rest`` gives it at the end.
     ``next_seq`` counts the events that it gave, ``left_out`` those that are gone without a trace.
     """
 
@@ -73,19 +80,36 @@ class NativeEvents:
         self._surface = Surface()
         self._off_surface: set[int] = set()  # old seqs of what was on the surface, and is not any more
         self._prompt = NativePrompt()
+        self._in_step = False
+        self._waiting: deque[Recorded] = deque()
 
     def feed(self, event: Recorded) -> Iterator[Recorded]:
-        """The native events that ``event`` becomes, in order."""
+        """The native events that are known once ``event`` is, in order."""
         if self._same:
             self.next_seq = event.seq + 1
             yield event
             return
         shadowed = self._fold(event)
+        if event.type in ("assistant/message", "assistant/attempt"):
+            yield from self._call(event, shadowed)
+        elif self._in_step and not _stands_still(event):
+            self._waiting.append(event)
+        else:
+            yield from self.rest()
+            if event.type in _STEP_OPENS:
+                self._in_step = _STEP_OPENS[event.type]
+            yield from self._one(event, shadowed)
+
+    def rest(self) -> Iterator[Recorded]:
+        """The events that were held back."""
+        while self._waiting:
+            yield from self._one(self._waiting.popleft())
+
+    def _one(self, event: Recorded, shadowed: tuple[int, ...] = ()) -> Iterator[Recorded]:
+        """An event that is no call, or nothing where it has no place."""
         if event.type in (native_prompt.TYPE, DELIVERED):
             self.left_out += event.type == DELIVERED
             self._now.append(_GONE)
-        elif event.type in ("assistant/message", "assistant/attempt"):
-            yield from self._call(event, shadowed)
         else:
             yield self._told(event, self._data(event), shadowed)
 
@@ -111,21 +135,29 @@ class NativeEvents:
         replaces = isinstance(event.surface_op, Replace)
         attempt = event.type == "assistant/attempt"
         if chunks is None or (chunks and replaces) or (attempt and not chunks):
+            yield from self.rest()
             yield self._told(event, event.json, shadowed)
             return
         if not replaces and self._prompt.untold:
             time_ms = self._prompt.changed_ms
             yield self._made(event, "request/header", time_ms, self._prompt.header())
-        first = self.next_seq
         place: Json = {key: data[key] for key in ("turn", "step") if key in data}
+        cited: list[Seq] = []
         for time_ms, chunk in chunks:
+            yield from self._before(time_ms)
+            cited.append(Seq(self.next_seq))
             yield self._made(event, chunk_rows.EVENT_TYPE, time_ms, {**place, "chunk": chunk})
+        yield from self.rest()
         if attempt:
-            self._now.append(self.next_seq - 1)
+            self._now.append(cited[-1])
             return
         told = {key: value for key, value in data.items() if key != "stream"}
-        cited = None if replaces else tuple(map(Seq, range(first, self.next_seq)))
-        yield self._told(event, told, shadowed, cited)
+        yield self._told(event, told, shadowed, None if replaces else tuple(cited))
+
+    def _before(self, time_ms: int) -> Iterator[Recorded]:
+        """Those of the events held back that were logged before this time."""
+        while self._waiting and self._waiting[0].time_ms < time_ms:
+            yield from self._one(self._waiting.popleft())
 
     def _made(self, event: Recorded, type: str, time_ms: int, data: Json) -> Recorded:
         """What ``event`` says as an event of its own."""
@@ -184,6 +216,11 @@ class NativeEvents:
         """The new seq of an event; None for one that is gone, or that has not come yet."""
         now = self._now[seq] if seq < len(self._now) else _GONE
         return None if now == _GONE else now
+
+
+def _stands_still(event: Recorded) -> bool:
+    """Whether nothing of a stream that ends behind ``event`` can have come before it."""
+    return event.type in surfaces.TYPES or event.type in _STANDING or event.type in _STEP_OPENS
 
 
 def _chunks(data: Json) -> list[_Chunk] | None:
