@@ -5,6 +5,7 @@ It is written piece by piece: two sessions can differ in more events than anybod
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from playhead.cli import damage, output
@@ -20,6 +21,18 @@ if TYPE_CHECKING:
     from playhead.replay.diff_entries import Entry
 
 
+def written(value: Any) -> bytes:
+    """``value`` as JSON; a number that is too large for any reader becomes the text ``Infinity``."""
+    try:
+        return json_text.dumps(value)
+    except ValueError:
+        pass
+    try:
+        return json_text.dumps(json.loads(json.dumps(value), parse_constant=str))
+    except RecursionError:
+        return json_text.dumps("(nested too deeply, with a number that is too large for JSON)")
+
+
 class Document:
     """One JSON object, begun with the two sessions and ended with the verdict."""
 
@@ -30,7 +43,7 @@ class Document:
 
     def add(self, pair: Pair) -> None:
         """Write a difference."""
-        output.data(self._comma + json_text.dumps(_difference(pair)))
+        output.data(self._comma + written(_difference(pair)))
         self._comma = b","
 
     def end(self, *, compared: int, found: int, complete: bool) -> None:

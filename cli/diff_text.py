@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from playhead.cli import diff_marks, output, units
+from playhead.cli import diff_json, diff_marks, output, units
 from playhead.cli.colour import paint
 from playhead.cli.paragraphs import clip, clipped
 from playhead.cli.safe_text import safe
@@ -206,4 +206,4 @@ def _remark(change: Change) -> str:
 
 
 def _json(value: Any) -> str:
-    return json_text.dumps(value).decode("utf-8", "replace")
+    return diff_json.written(value).decode("utf-8", "replace")

@@ -58,7 +58,7 @@ def pairs(
     chunk, else by what they add up to. Never raises because of what is in a log.
     """
     links = Links()
-    for (one, other), moved in couples(a, b, as_chunks=as_chunks):
+    for (one, other), moved in couples(a, b, links, as_chunks=as_chunks):
         differing = changes(one, other, links) if one is not None and other is not None else ()
         pair = Pair(one, other, differing, moved)
         if pair.entry.type not in ignore:

@@ -159,6 +159,9 @@ def _same_scalar(a: Any, b: Any) -> bool:
 
 def _counterparts(a: list[Any], b: list[Any]) -> Iterator[tuple[int | None, int | None]]:
     """The places of elements that belong together, and of those that have no counterpart, in order."""
+    if len(a) == len(b) == 1:
+        yield 0, 0
+        return
     found = matches([marks_of(element).key for element in a], [marks_of(element).key for element in b])
     for gone, new, match in gaps(found, len(a), len(b)):
         alike = matches([_kind(a[at]) for at in gone], [_kind(b[at]) for at in new])

@@ -2,9 +2,12 @@
 
 Both are read once, from the beginning to the end, and never held whole. Entries are told apart by turn and step: a turn
 or a step that only one side has is that side's alone. Inside a step, entries are coupled while they are alike; from the
-first that is not, the rest of the step is laid side by side. There, entries that may be equal are coupled first, then
-those that tell of the same thing, then those of one type, in the order of both; see ``diff_matching.py`` for how. What
-is left over on both sides and is alike, or is the one of its kind, has moved.
+first that is not, the rest of the step is laid side by side. There, entries that may be equal are coupled first (those
+that name the same things before all others), then those that tell of the same thing, then those of one type, in the
+order of both; see ``diff_matching.py`` for how. What is left over on both sides and is alike, or is the one of its
+kind, has moved.
+
+What ids stand for is learned on the way: whoever takes a couple ties its ids before taking the next one.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from itertools import groupby
 
 from playhead.projections.folding import Foldable
 from playhead.replay.diff_entries import Entry, Place, entries
+from playhead.replay.diff_links import Links
 from playhead.replay.diff_matching import gaps, matches
 
 Couple = tuple[Entry | None, Entry | None]
@@ -23,7 +27,9 @@ Couple = tuple[Entry | None, Entry | None]
 _Section = tuple[Place, Iterator[Entry]]
 
 
-def couples(a: Foldable, b: Foldable, *, as_chunks: bool = False) -> Iterator[tuple[Couple, bool]]:
+def couples(
+    a: Foldable, b: Foldable, links: Links, *, as_chunks: bool = False
+) -> Iterator[tuple[Couple, bool]]:
     """The entries of both sessions, coupled, and whether they have moved. For ``as_chunks`` see ``entries``."""
     one, other = _sections(a, as_chunks), _sections(b, as_chunks)
     ours, theirs = next(one, None), next(other, None)
@@ -35,7 +41,7 @@ def couples(a: Foldable, b: Foldable, *, as_chunks: bool = False) -> Iterator[tu
             yield from (((None, entry), False) for entry in theirs[1])
             theirs = next(other, None)
         elif ours is not None and theirs is not None:
-            yield from _within(ours[1], theirs[1])
+            yield from _within(ours[1], theirs[1], links)
             ours, theirs = next(one, None), next(other, None)
 
 
@@ -44,32 +50,46 @@ def _sections(session: Foldable, as_chunks: bool) -> Iterator[_Section]:
     return groupby(entries(session, as_chunks=as_chunks), key=lambda entry: entry.place)
 
 
-def _within(a: Iterator[Entry], b: Iterator[Entry]) -> Iterator[tuple[Couple, bool]]:
+def _within(a: Iterator[Entry], b: Iterator[Entry], links: Links) -> Iterator[tuple[Couple, bool]]:
     """The entries of one step on both sides, coupled: one by one as long as they are alike, then all that is left."""
     one, other = next(a, None), next(b, None)
-    while one is not None and other is not None and one.marks.key == other.marks.key:
+    while one is not None and other is not None and _alike(one, other, links):
         yield (one, other), False
         one, other = next(a, None), next(b, None)
     ours = [] if one is None else [one, *a]
     theirs = [] if other is None else [other, *b]
-    yield from _with_moved(list(_laid_out(ours, theirs, _LIKENESS)))
+    yield from _with_moved(list(_laid_out(ours, theirs, _likeness(links))))
 
 
-_Likeness = Callable[[Entry], Hashable]
-_LIKENESS: tuple[_Likeness, ...] = (
-    lambda entry: entry.marks.key,
-    lambda entry: entry.kin,
-    lambda entry: entry.type,
-)
-"""By what entries are coupled, the surest first."""
+def _alike(a: Entry, b: Entry, links: Links) -> bool:
+    """Whether two entries may be equal, by all that is known so far."""
+    return a.marks.key == b.marks.key and links.names_on_b(a.marks) == links.known_names(b.marks)
 
 
-def _laid_out(a: list[Entry], b: list[Entry], likeness: tuple[_Likeness, ...]) -> Iterator[Couple]:
+_Likeness = tuple[Callable[[Entry], Hashable], Callable[[Entry], Hashable]]
+"""By what entries of A and of B are coupled."""
+
+
+def _likeness(links: Links) -> list[_Likeness]:
+    """By what entries are coupled, the surest first."""
+    return [
+        (
+            lambda entry: (entry.marks.key, links.names_on_b(entry.marks)),
+            lambda entry: (entry.marks.key, links.known_names(entry.marks)),
+        ),
+        (lambda entry: entry.marks.key,) * 2,
+        (lambda entry: entry.kin,) * 2,
+        (lambda entry: entry.type,) * 2,
+    ]
+
+
+def _laid_out(a: list[Entry], b: list[Entry], likeness: list[_Likeness]) -> Iterator[Couple]:
     if not likeness or not a or not b:
         yield from ((entry, None) for entry in a)
         yield from ((None, entry) for entry in b)
         return
-    found = matches([likeness[0](entry) for entry in a], [likeness[0](entry) for entry in b])
+    of_a, of_b = likeness[0]
+    found = matches([of_a(entry) for entry in a], [of_b(entry) for entry in b])
     for gone, new, match in gaps(found, len(a), len(b)):
         yield from _laid_out(a[gone.start : gone.stop], b[new.start : new.stop], likeness[1:])
         if match is not None:

@@ -6,7 +6,9 @@ when their events meet. One id stands for one: a second partner is a difference.
 
 from __future__ import annotations
 
-from playhead.replay.diff_form import ID_WORD, Id
+from collections.abc import Hashable
+
+from playhead.replay.diff_form import ID_WORD, Cited, Id, Leaf, Marks
 
 _ANY = ""
 """The role of ids that look like ids: they are unique whatever they name, and texts do not say what that is."""
@@ -67,6 +69,28 @@ class Links:
         if a in self._seqs or b in self._seqs_back:
             return self._seqs.get(a) == b
         return behind_a - a == behind_b - b
+
+    def names_on_b(self, a: Marks) -> Hashable:
+        """What the ids and seqs of an entry of side A are on side B; None for each of which nobody has said so yet."""
+        leaves = (self._name_on_b(leaf) for leaf in a.leaves or ())
+        return tuple(leaves), tuple(self._ids.get((_ANY, word)) for word in a.words)
+
+    def known_names(self, b: Marks) -> Hashable:
+        """The same for an entry of side B: what has met something of side A."""
+        leaves = (self._known_name(leaf) for leaf in b.leaves or ())
+        words = ((_ANY, word) for word in b.words)
+        return tuple(leaves), tuple(word if word in self._ids_back else None for word in words)
+
+    def _name_on_b(self, leaf: Leaf) -> Hashable:
+        if isinstance(leaf, Cited):
+            return self._seqs.get(leaf.seq)
+        return None if leaf.again else self._ids.get(_name(leaf))
+
+    def _known_name(self, leaf: Leaf) -> Hashable:
+        if isinstance(leaf, Cited):
+            return leaf.seq if leaf.seq in self._seqs_back else None
+        name = _name(leaf)
+        return name if name in self._ids_back and not leaf.again else None
 
     def _tied(self, a: _Name, b: _Name, *, binds: bool) -> bool:
         known = self._ids.get(a)

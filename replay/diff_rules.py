@@ -70,8 +70,8 @@ _MESSAGES = {
 """The types of events that hold messages, and where."""
 
 
-def _in_messages(*paths: str) -> dict[str, tuple[str, ...]]:
-    return {type: tuple(at + path for path in paths) for type, at in _MESSAGES.items()}
+def _in_messages(path: str) -> dict[str, tuple[str, ...]]:
+    return {type: (at + path,) for type, at in _MESSAGES.items()}
 
 
 def _in(paths: tuple[str, ...], *types: str) -> dict[str, tuple[str, ...]]:
@@ -120,7 +120,12 @@ RULES: tuple[Rule, ...] = (
         "the wait before a retry is drawn at random around its mean",
     ),
     # Ids
-    Rule(Treatment.ID, _in_messages("id"), "drawn at random for each message", "message"),
+    Rule(
+        Treatment.ID,
+        {type: paths for type, paths in _in_messages("id").items() if type != "system/message"},
+        "drawn at random for each message",
+        "message",
+    ),
     Rule(
         Treatment.ID,
         {"feedback/message-put": ("messageId",), "feedback/message-delete": ("messageId",)},
@@ -261,4 +266,4 @@ RULES: tuple[Rule, ...] = (
         "up to format 2 the system prompt is no message and has no id",
     ),
 )
-"""Every rule about members. A later rule for the same member takes the place of an earlier one."""
+"""Every rule about members; no two are about the same one."""
