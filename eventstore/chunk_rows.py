@@ -176,18 +176,25 @@ def _checked_times(members: dict[str, Any]) -> list[int]:
     if not (_is_number(data["turn"]) and _is_number(data["step"]) and _is_number(data["index"])):
         raise MalformedRow("row-placement", "turn, step or index is not a number")
     payload, gaps = data[kind.payload], data["dt"]
-    if not isinstance(payload, list) or not payload or not all(type(text) is str for text in payload):
+    if not isinstance(payload, list) or set(map(type, payload)) != {str}:
         raise MalformedRow("row-payload", f"{kind.payload} is not a list of texts with at least one")
     if not isinstance(gaps, list) or len(gaps) != len(payload) - 1:
         raise MalformedRow("row-dt-arity", f"dt does not hold one gap fewer than the {len(payload)} members")
-    if not all(is_safe_integer(gap) for gap in gaps):
+    if not _are_whole(gaps):
         raise MalformedRow("row-dt", "a gap is not a whole number")
     if seq0 + len(payload) - 1 > SAFE_INTEGER:
         raise MalformedRow("row-seq-range", "the seq of the last member is too large")
-    when = list(accumulate((int(gap) for gap in gaps), initial=int(time0)))
+    when = list(accumulate(map(int, gaps), initial=int(time0)))
     if max(when) > SAFE_INTEGER or min(when) < -SAFE_INTEGER:
         raise MalformedRow("row-time-range", "the time of a member is too large")
     return when
+
+
+def _are_whole(gaps: list[Any]) -> bool:
+    """Whether all of ``gaps`` are safe integers; nearly always they are plain ones, which is quickly told."""
+    if set(map(type, gaps)) <= {int}:
+        return not gaps or max(map(abs, gaps)) <= SAFE_INTEGER
+    return all(map(is_safe_integer, gaps))
 
 
 def _packable(event: dict[str, Any]) -> bool:

@@ -74,6 +74,20 @@ def corpus(events: int, layout: str, seed: int = 1, base: Path | None = None) ->
     )
 
 
+def one_session(events: int, layout: str, seed: int = 1, base: Path | None = None) -> Path:
+    """One log of at least so many events, chunks inside messages among them, made now if it is not there yet."""
+    base = base or Path(tempfile.gettempdir()) / "playhead-benchmarks"
+    path = base / f"one-{layout}-{events}-{seed}-r{_REVISION}.jsonl"
+    if not path.is_file():
+        base.mkdir(parents=True, exist_ok=True)
+        rng = random.Random(seed)
+        session = _Session(rng, Prose(rng), layout, events)
+        draft = base / f"{path.name}.{os.getpid()}.tmp"
+        draft.write_bytes(b"".join(session.lines))
+        draft.rename(path)
+    return path
+
+
 def _generate(folder: Path, events: int, layout: str, seed: int) -> None:
     rng = random.Random(seed)
     prose = Prose(rng)

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import appending
 import peers
+import replaying
 import sqlalchemy
 import zstandard
 from corpus import LAYOUTS, corpus
@@ -33,7 +34,7 @@ from rich.table import Table
 _TABLE_COLUMNS = 130
 """The width of the table where the terminal does not tell another."""
 
-_ALL = (*ITEMS, "append", "peers")
+_ALL = (*ITEMS, "append", "replay", "peers")
 
 
 def main() -> int:
@@ -105,6 +106,13 @@ def _results(options: argparse.Namespace, folder: Path, notes: Console) -> Itera
             shutil.rmtree(folder / layout)
     if "append" in wanted:
         yield from appending.results(folder / "append", options.rounds)
+    if "replay" in wanted:
+        for layout in options.layout or replaying.LAYOUTS:
+            notes.print(f"one session of {options.events:,} events, {layout} ...", highlight=False)
+            yield from replaying.results(
+                options.events, layout, options.seed, folder / f"one-{layout}", options.rounds
+            )
+            shutil.rmtree(folder / f"one-{layout}")
     if "peers" in wanted:
         logs = corpus(options.peer_events, "live", options.seed)
         yield from peers.results(logs, folder, options.rounds, notes.print)
