@@ -26,6 +26,7 @@ from playhead.eventstore.errors import (
     UsageError,
     WrongExpectedSeq,
 )
+from playhead.eventstore.exchange import Exchange
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import CallId, GoalId, Idem, MessageId, Position, Seq, SessionId
 from playhead.eventstore.log import Appended, NewEvent, Session, SessionInfo, Store
@@ -44,6 +45,7 @@ __all__ = [
     "CallId",
     "CorruptLog",
     "Dialect",
+    "Exchange",
     "Folded",
     "GoalId",
     "Idem",
