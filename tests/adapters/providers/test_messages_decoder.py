@@ -436,12 +436,11 @@ def test_streams_with_bytes_changed_anywhere_give_chunks_or_a_typed_failure(
     check_grammar(chunks, failure)
 
 
-@pytest.mark.heavy
 @BOTH
 def test_five_thousand_broken_recordings_give_chunks_or_a_typed_failure(dialect: MessagesDialect) -> None:
     chance = random.Random(dialect.name)
     corpus = shared_path("corpus/dsh/0.2.1rc2")
-    bodies = [read_bytes(file) for file in sorted(corpus.glob("*/wire/*.sse"))]
+    bodies = [body for file in sorted(corpus.glob("*/wire/*.sse")) if (body := read_bytes(file))]
     parts = [
         b"\n\n",
         b"data: ",
@@ -461,7 +460,7 @@ def test_five_thousand_broken_recordings_give_chunks_or_a_typed_failure(dialect:
     for _ in range(5000):
         body = bytearray(chance.choice(bodies)[:4000])
         for _ in range(chance.randint(1, 8)):
-            at = chance.randrange(len(body))
+            at = chance.randrange(len(body) + 1)
             end = at + chance.choice((0, 0, 1, 2, 40, 400))
             other = chance.choice(bodies)
             cut_at = chance.randrange(len(other))
