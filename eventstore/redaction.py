@@ -50,7 +50,6 @@ REQUEST_HEADERS = frozenset(
 
 RESPONSE_HEADERS = frozenset(
     {
-        "anthropic-organization-id",
         "apim-request-id",
         "cache-control",
         "cf-ray",
