@@ -36,11 +36,11 @@ from io import StringIO
 from typing import Any
 
 from playhead.adapters.providers.dialect import WireEvent
+from playhead.adapters.providers.messages_block import ReadBlock
 from playhead.adapters.providers.messages_failures import told_failure
 from playhead.adapters.providers.messages_profile import MessagesProfile
 from playhead.adapters.providers.payload import parse_payload
 from playhead.eventstore import json_text
-from playhead.eventstore.blocks import Block, ReasoningBlock, TextBlock, ToolCallBlock
 from playhead.eventstore.chunk_source import AdapterError
 from playhead.eventstore.chunks import (
     BlockEnd,
@@ -100,8 +100,8 @@ class MessagesDecoder:
         self._started = False
         self._model = ""
         self._id = ""
-        self._blocks: list[_Block] = []
-        self._by_index: dict[int, _Block | None] = {}
+        self._blocks: list[ReadBlock] = []
+        self._by_index: dict[int, ReadBlock | None] = {}
         self._counts: dict[str, int] = {}
         self._stop_reason: str | None = None
 
@@ -175,7 +175,7 @@ class MessagesDecoder:
             self._pass_over(wire_index, wire_kind)
             return
         self._take_room(BLOCK_TOLL_CHARS)
-        block = _Block(len(self._blocks), kind)
+        block = ReadBlock(len(self._blocks), kind)
         if self._profile.types_entries:
             block.entry["type"] = kind
         begin = _STARTS[str(wire_kind)](self, block, native)
@@ -194,21 +194,21 @@ class MessagesDecoder:
         self._take_room(BLOCK_TOLL_CHARS)
         self._by_index[wire_index] = None
 
-    def _start_text(self, _block: _Block, native: dict[str, Any]) -> str:
+    def _start_text(self, _block: ReadBlock, native: dict[str, Any]) -> str:
         return self._text(native, "text")
 
-    def _start_thinking(self, block: _Block, native: dict[str, Any]) -> str:
+    def _start_thinking(self, block: ReadBlock, native: dict[str, Any]) -> str:
         if "signature" in native:
             self._sign(block, self._text(native, "signature"))
         return self._text(native, "thinking")
 
-    def _start_redacted(self, block: _Block, native: dict[str, Any]) -> str:
+    def _start_redacted(self, block: ReadBlock, native: dict[str, Any]) -> str:
         data = self._text(native, "data")
         self._take_room(len(data))
         block.entry["redacted"] = data
         return ""
 
-    def _start_tool(self, block: _Block, native: dict[str, Any]) -> str:
+    def _start_tool(self, block: ReadBlock, native: dict[str, Any]) -> str:
         id, block.name = self._text(native, "id"), self._text(native, "name")
         if self._profile.strict and not (id and block.name):
             raise self._malformed("empty tool identity")
@@ -279,7 +279,7 @@ class MessagesDecoder:
             return FinishError(failure=Failure(message=f"{label} returned no content", code="EMPTY_RESPONSE"))
         if self._profile.strict and not isinstance(reason, FinishMaxTokens):
             for block in self._blocks:
-                if block.kind == "tool-call" and not is_json_object(block.arguments):
+                if block.kind == "tool-call" and not block.has_json_object:
                     return FinishError(failure=self._malformed("tool input is invalid JSON").failure)
         return reason
 
@@ -306,7 +306,7 @@ class MessagesDecoder:
             elif self._profile.strict and wire in report:
                 raise self._malformed(f"invalid {wire}")
 
-    def _open_block(self, payload: dict[str, Any]) -> _Block | None:
+    def _open_block(self, payload: dict[str, Any]) -> ReadBlock | None:
         """The block that ``payload`` goes on with; None for one that is passed over."""
         index = self._index(payload)
         block = self._by_index.get(index)
@@ -314,7 +314,7 @@ class MessagesDecoder:
             raise self._malformed("delta/stop without an open block")
         return block
 
-    def _grow(self, block: _Block, text: str) -> Chunk:
+    def _grow(self, block: ReadBlock, text: str) -> Chunk:
         self._take_room(len(text))
         block.text.write(text)
         if block.kind == "tool-call":
@@ -322,13 +322,13 @@ class MessagesDecoder:
             return ToolCallDelta(block.index, block.id, name, text)
         return TextDelta(block.index, text) if block.kind == "text" else ReasoningDelta(block.index, text)
 
-    def _sign(self, block: _Block, signature: str) -> None:
+    def _sign(self, block: ReadBlock, signature: str) -> None:
         self._take_room(len(signature))
         if signature or self._profile.types_entries:
             block.signature = block.signature or StringIO()
             block.signature.write(signature)
 
-    def _close(self, block: _Block) -> Chunk:
+    def _close(self, block: ReadBlock) -> Chunk:
         block.closed = True
         return BlockEnd(block.index, block.whole())
 
@@ -364,50 +364,6 @@ class MessagesDecoder:
         return self._profile.malformed(f"stream: {detail}")
 
 
-class _Block:
-    """A block of the answer, up to now. ``entry`` is its part of the replay state."""
-
-    __slots__ = ("closed", "entry", "id", "index", "input", "kind", "name", "signature", "text")
-
-    def __init__(self, index: int, kind: str) -> None:
-        self.index = index
-        self.kind = kind
-        self.text = StringIO()
-        self.signature: StringIO | None = None
-        self.entry: dict[str, Any] = {}
-        self.id = CallId("")
-        self.name = ""
-        self.input = ""
-        self.closed = False
-
-    @property
-    def arguments(self) -> str:
-        """The arguments of a tool call: what its deltas spelled, else what it started with."""
-        return json_text.whole(self.text.getvalue()) or self.input
-
-    @property
-    def signed_entry(self) -> dict[str, Any]:
-        """The entry with the signature, where one came."""
-        return (
-            self.entry if self.signature is None else {**self.entry, "signature": self.signature.getvalue()}
-        )
-
-    def whole(self) -> Block:
-        """The complete block. Halves of a character that came in two deltas are joined."""
-        if self.kind == "tool-call":
-            return ToolCallBlock(id=self.id, name=self.name, arguments=self.arguments)
-        text = json_text.whole(self.text.getvalue())
-        return TextBlock(text=text) if self.kind == "text" else ReasoningBlock(text=text)
-
-
-def is_json_object(text: str) -> bool:
-    """Whether ``text`` is the JSON of an object, as the arguments of a tool must be."""
-    try:
-        return isinstance(parse_payload(text), dict)
-    except ValueError:
-        return False
-
-
 def _shown(value: object) -> str:
     """A value of the wire for the message of a failure: text, cut short, or what kind of value it is."""
     return value[:_SHOWN_CHARS] if isinstance(value, str) else type(value).__name__
@@ -417,7 +373,7 @@ def _text_or_empty(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-_STARTS: Mapping[str, Callable[[MessagesDecoder, _Block, dict[str, Any]], str]] = {
+_STARTS: Mapping[str, Callable[[MessagesDecoder, ReadBlock, dict[str, Any]], str]] = {
     "text": MessagesDecoder._start_text,
     "thinking": MessagesDecoder._start_thinking,
     "redacted_thinking": MessagesDecoder._start_redacted,

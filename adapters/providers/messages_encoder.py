@@ -35,7 +35,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, assert_never
 
 from playhead.adapters.providers.dialect import WireEvent
-from playhead.adapters.providers.messages_decoder import COUNTS, is_json_object
+from playhead.adapters.providers.messages_answer import RecordedAnswer
+from playhead.adapters.providers.messages_block import is_json_object
 from playhead.adapters.providers.messages_failures import TOLD, error_body
 from playhead.adapters.providers.messages_profile import MessagesProfile
 from playhead.adapters.providers.messages_request import tool_input
@@ -55,10 +56,6 @@ from playhead.eventstore.chunks import (
 )
 from playhead.eventstore.failures import Failure
 from playhead.eventstore.reasons import AnyFinishReason, FinishAborted, FinishError
-from playhead.eventstore.usage import Usage
-
-NAMELESS = "msg_0"
-"""The id of a message to which nobody gave one."""
 
 UNREADABLE = "{"
 """The data of an event that is no JSON."""
@@ -66,20 +63,13 @@ UNREADABLE = "{"
 _CUT = frozenset({"STREAM_CLOSED", "TRANSPORT", "TIMEOUT", "ABORTED"})
 """The failures that the end of a connection tells, or its silence."""
 
-_STOP_REASONS: Mapping[str, str] = {
-    "stop": "end_turn",
-    "tool-calls": "tool_use",
-    "max-tokens": "max_tokens",
-}
-"""Our finish reason -> the usual stop reason. Another kind is a success like ``stop``."""
-
 
 def encode(
     chunks: Iterable[Chunk], profile: MessagesProfile, model: str, id: str
 ) -> Iterator[tuple[int, WireEvent]]:
     """The events of an answer, each with the number of chunks after which it is due."""
     taken = tuple(chunks)
-    writer = _Writer(_Answer(taken, profile, model, id), profile)
+    writer = _Writer(RecordedAnswer(taken, profile, model, id), profile)
     for due, chunk in enumerate(taken, 1):
         for payload in writer.payloads(chunk):
             yield due, payload
@@ -93,7 +83,7 @@ def encode_whole(chunks: Iterable[Chunk], profile: MessagesProfile, model: str, 
     Raises ``AdapterError`` with the failure that ended it, or with ``STREAM_CLOSED`` where it has no end.
     """
     taken = tuple(chunks)
-    answer = _Answer(taken, profile, model, id)
+    answer = RecordedAnswer(taken, profile, model, id)
     match answer.reason:
         case None:
             raise AdapterError(Failure(message="the recorded answer has no end", code="STREAM_CLOSED"))
@@ -112,7 +102,9 @@ def encode_whole(chunks: Iterable[Chunk], profile: MessagesProfile, model: str, 
     return answer.message(content, answer.stop_reason, answer.counts)
 
 
-def _assembled(chunks: Sequence[Chunk], answer: _Answer) -> tuple[Sequence[AnyBlock], list[dict[str, Any]]]:
+def _assembled(
+    chunks: Sequence[Chunk], answer: RecordedAnswer
+) -> tuple[Sequence[AnyBlock], list[dict[str, Any]]]:
     """The content of the message, and the entry of the replay state for each block."""
     assembler = BlockAssembler(chunks)
     try:
@@ -121,75 +113,6 @@ def _assembled(chunks: Sequence[Chunk], answer: _Answer) -> tuple[Sequence[AnyBl
         blocks, state = assembler.interrupted_blocks(), None
     entries = members.objects(state, "blocks") if answer.entries and isinstance(state, dict) else []
     return blocks, entries if len(entries) == len(blocks) else [{} for _ in blocks]
-
-
-class _Answer:
-    """What stands at the end of a recording, and is needed from the start."""
-
-    def __init__(self, chunks: Sequence[Chunk], profile: MessagesProfile, model: str, id: str) -> None:
-        finish: FinishChunk | None = None
-        self._usage: Usage | None = None
-        indexes = set()
-        self.calls: dict[int, tuple[str, str]] = {}
-        """Id and name of each tool call by its index, as far as the recording has them."""
-        for chunk in chunks:
-            if not isinstance(chunk, UsageChunk | FinishChunk):
-                indexes.add(chunk.index)
-            match chunk:
-                case UsageChunk(usage=usage):
-                    self._usage = usage
-                case FinishChunk():
-                    finish = finish or chunk
-                case ToolCallDelta(index=index, id=call, name=name):
-                    known = self.calls.get(index, ("", ""))
-                    self.calls[index] = (call or known[0], name or known[1])
-                case BlockEnd(index=index, block=ToolCallBlock(id=call, name=name)):
-                    self.calls[index] = (call, name)
-                case _:
-                    pass
-        state = finish.replay_state if finish is not None and isinstance(finish.replay_state, dict) else {}
-        response = members.inner(state, "response")
-        is_ours = (response.get("kind"), response.get("version")) == (profile.kind, 1)
-        self.reason: AnyFinishReason | None = None if finish is None else finish.reason
-        entries = members.objects(state, "blocks") if is_ours else []
-        self.entries = entries if len(entries) == len(indexes) else []
-        """The replay state of each block; none at all where they do not fit the blocks."""
-        self._response = response if is_ours else {}
-        self._model = members.text(self._response, "model") or model
-        self._id = members.text(self._response, "id") or id or NAMELESS
-
-    @property
-    def has_usage(self) -> bool:
-        return self._usage is not None
-
-    @property
-    def stop_reason(self) -> str:
-        """The stop reason of a success: the one that was recorded, else the usual one for its kind."""
-        usual = _STOP_REASONS.get(self.reason.tag if self.reason else "", "end_turn")
-        return members.text(self._response, "stopReason") or usual
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """The usage as the wire has it."""
-        if self._usage is None:
-            return {"input_tokens": 0, "output_tokens": 0}
-        figures = {wire: getattr(self._usage, ours) for wire, ours in COUNTS.items()}
-        return {wire: figure for wire, figure in figures.items() if figure is not None}
-
-    def message(
-        self, content: list[dict[str, Any]], stop_reason: str | None, counts: Mapping[str, int]
-    ) -> dict[str, Any]:
-        """The message object."""
-        return {
-            "id": self._id,
-            "type": "message",
-            "role": "assistant",
-            "model": self._model,
-            "content": content,
-            "stop_reason": stop_reason,
-            "stop_sequence": None,
-            "usage": dict(counts),
-        }
 
 
 class _Block:
@@ -210,7 +133,7 @@ class _Block:
 class _Writer:
     """Writes the events that each chunk of an answer is the reason for."""
 
-    def __init__(self, answer: _Answer, profile: MessagesProfile) -> None:
+    def __init__(self, answer: RecordedAnswer, profile: MessagesProfile) -> None:
         self._answer = answer
         self._profile = profile
         self._blocks: dict[int, _Block] = {}
