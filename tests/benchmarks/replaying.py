@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from corpus import one_session
 from measure import Result, Target, medians, seconds
@@ -66,10 +67,10 @@ def results(events: int, layout: str, seed: int, folder: Path, rounds: int) -> I
     with playhead.open_store(url, create=True) as store:
         import_seconds = seconds(lambda: import_paths(store, [log]))
     found = [_asked(url, seed + number) for number in range(rounds)]
-    slowest = max(first for one in found for first in one["first_chunk_s"])
-    peak = max(one["peak_mb"] for one in found)
-    read = max(one["events_read"] for one in found)
-    stored = found[0]["events"]
+    slowest = max(first for one in found for first in one.first_chunk_s)
+    peak = max(one.peak_mb for one in found)
+    read = max(one.events_read for one in found)
+    stored = found[0].events
     yield Result(
         "replay", f"replay, first chunk, {layout}", slowest, _SECOND, "s", slowest / _SECOND, _FIRST_CHUNK
     )
@@ -87,13 +88,21 @@ def results(events: int, layout: str, seed: int, folder: Path, rounds: int) -> I
     yield Result("replay", f"re-assemble, {layout}", *rates, "MB/s", rates[0] / rates[1], None)
 
 
-def _asked(url: str, seed: int) -> dict[str, list[float] | float | int]:
-    """What one process found that asked for calls."""
+class _Asked(NamedTuple):
+    """What one process found that asked for calls of a session with so many ``events``."""
+
+    first_chunk_s: list[float]
+    peak_mb: float
+    events_read: int
+    events: int
+
+
+def _asked(url: str, seed: int) -> _Asked:
+    """What a process of its own found."""
     done = subprocess.run(
         [sys.executable, __file__, url, str(seed)], stdout=subprocess.PIPE, text=True, check=True
     )
-    found: dict[str, list[float] | float | int] = json.loads(done.stdout)
-    return found
+    return _Asked(**json.loads(done.stdout))
 
 
 def _ask(url: str, seed: int) -> None:

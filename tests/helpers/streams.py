@@ -39,7 +39,7 @@ def _can_be_written(chunk: Json) -> bool:
 
 
 _pieces = chunks().filter(lambda chunk: chunk["type"] != "finish" and _can_be_written(chunk))
-_starts = st.sampled_from(
+_starts: st.SearchStrategy[Json] = st.sampled_from(
     [
         {"type": "block-start", "index": 0, "blockType": "text"},
         {"type": "usage", "usage": {"inputTokens": 3, "outputTokens": 2}},

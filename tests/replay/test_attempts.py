@@ -51,7 +51,7 @@ RETRY_STARTED = ("llm/retry-started", {"retryId": "r", **PLACE, "retry": 1})
 ERROR = finish("error", failure=FAILURE)
 
 
-def written(*events: tuple[str, Json] | tuple[str, Json, Json], header: SessionHeader | None = None) -> Log:
+def written(*events: tuple[Any, ...], header: SessionHeader | None = None) -> Log:
     """The log of (type, data, further members of the envelope), one event every 10 ms."""
     objects = [
         {"type": event[0], "seq": seq, "time": 10 * seq, "data": event[1], **(event[2] if event[2:] else {})}
@@ -416,6 +416,7 @@ def test_a_call_found_by_its_place_or_its_events_is_the_one_among_all(session: S
             assert attempt_of(log, attempt.turn, attempt.step) == attempt.retries[-1]
             for seq in {attempt.seq, *attempt.source_seqs(), attempt.call.message_seq or attempt.seq}:
                 found = attempt_at(log, seq)
+                assert found is not None
                 assert found == attempt
                 assert list(found.chunks()) == list(attempt.chunks())
         for turn in range(5):
@@ -468,7 +469,8 @@ def test_finding_a_call_reads_the_beginnings_of_turns_and_then_its_own_turn() ->
     call = [START, text("a"), text("b"), finish("stop"), MESSAGE, STEP_END]
     turns: list[Any] = []
     for turn in range(1, 41):
-        for type, data, *more in ("turn/start", {}), STEP, *call, ("turn/end", {}):
+        events: list[tuple[Any, ...]] = [("turn/start", {}), STEP, *call, ("turn/end", {})]
+        for type, data, *more in events:
             placed = {name: turn if name == "turn" else value for name, value in {**PLACE, **data}.items()}
             turns.append((type, placed, *more))
     session: Foldable

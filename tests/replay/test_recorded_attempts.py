@@ -48,7 +48,7 @@ def assembled(attempt: Attempt, *, without_ends: bool = False) -> BlockAssembler
 def test_every_recorded_message_is_what_its_chunks_give_and_calls_without_one_are_those_counted() -> None:
     agreeing, without_message = Counter[str](), Counter[str]()
     for name, log in every_log():
-        facts = {fact.seq: fact for fact in log.facts}
+        facts = {int(fact.seq): fact for fact in log.facts}
         for attempt in attempts(log):
             assert not list(attempt.problems()), name
             if attempt.call.message_seq is None:
@@ -116,7 +116,7 @@ REFUSED = {400: "INVALID_REQUEST", 429: "RATE_LIMIT", 500: "SERVER", 503: "SERVE
 
 def assert_ended_as(exchange: Json, attempt: Attempt) -> None:
     """The call ended as its exchange did."""
-    end, status = exchange["end"], exchange.get("status")
+    end, status = exchange["end"], exchange.get("status", 0)
     chunks = [piece.chunk for piece in attempt.chunks()]
     code = None if attempt.failure is None else attempt.failure.code
     if "x-deepseek-harness-compact" in exchange["request_headers"]:
