@@ -110,8 +110,10 @@ class Screen:
         sign = _SIGNS[pair.kind]
         moved = "  (stands elsewhere in B)" if pair.moved else ""
         start = f"{sign} {seqs}  {safe(pair.entry.type)}{moved}"
-        room = None if self._width is None else max(self._width - len(start) - 2, 0)
-        gist = clip(_gist(pair.entry), room) if room is None or room > 8 else ""
+        whole = self._full and pair.kind in ("only-a", "only-b")
+        gist = _gist(pair.entry, None if whole else _GIST)
+        if self._width is not None and not whole:
+            gist = clip(gist, max(self._width - len(start) - 2, 1))
         style = _STYLES[pair.kind]
         words = "  " + gist if gist else ""
         return paint(start, style) + paint(words, "dim" if pair.kind == "same" else "")
@@ -167,23 +169,23 @@ def _seq(entry: Entry | None) -> str:
     return "" if entry is None or entry.seq is None else str(entry.seq)
 
 
-def _gist(entry: Entry) -> str:
-    """What an event says, in short, on one line."""
+def _gist(entry: Entry, limit: int | None) -> str:
+    """What an event says, on one line; no part of it longer than ``limit`` characters."""
     data = entry.form["data"]
     if isinstance(data, dict):
         match entry.type:
             case "tool/call":
                 words = [members.text(data, key) for key in ("name", "arguments")]
-                return clipped(" ".join(word for word in words if word)[:_GIST])
+                return clipped(" ".join(word for word in words if word)[:limit])
             case "user/message" | "assistant/message" | "tool/result" | "system/message":
                 message = data if entry.type == "user/message" else members.inner(data, "message")
                 text, _ = text_of(message)
-                calls = " ".join(f"{name}({arguments})" for _, name, arguments in calls_of(message))
-                return clipped(" ".join(filter(None, (text[:_GIST], calls[:_GIST]))))
+                calls = " ".join(f"{name}({arguments})" for _, name, arguments in calls_of(plain(message)))
+                return clipped(" ".join(filter(None, (text[:limit], calls[:limit]))))
         data = {key: value for key, value in data.items() if key not in ("turn", "step")}
         if not data:
             return ""
-    return clipped(_json(plain(data))[:_GIST])
+    return clipped(_json(plain(data))[:limit])
 
 
 def _pieces(change: Change, full: bool) -> list[diff_marks.Piece]:
