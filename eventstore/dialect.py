@@ -5,7 +5,7 @@ It is a pure upcast: no clock, no new ids, stored numbers kept. State is plain d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from playhead.eventstore.header import SessionHeader
@@ -19,10 +19,11 @@ class Dialect(Protocol):
     def name(self) -> str: ...
 
     @property
-    def touches(self) -> frozenset[str] | None:
-        """The types of stored facts that ``step`` changes or remembers; None where it may be any.
+    def touches(self) -> Mapping[str, Collection[str]] | None:
+        """The types of stored facts that ``step`` changes or remembers, each with the types of events it bears on.
 
-        A fact of another type is its own logical event, and ``step`` may not even see it.
+        A fact of another type is its own logical event. ``step`` may never see it, nor one that bears on no event
+        that the reader wants. None where it may be any type.
         """
         ...
 
@@ -43,7 +44,7 @@ class Native:
     """Playhead's own sessions: their facts are logical events as they stand."""
 
     name = "native"
-    touches: frozenset[str] = frozenset()
+    touches: Mapping[str, Collection[str]] = {}
 
     def initial(self, header: SessionHeader) -> None:  # noqa: ARG002 - the protocol's
         return None

@@ -59,6 +59,15 @@ class Envelope(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     surfaceOp: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
+class _Tail(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """The members of an event from ``data`` on, as the fast path accepts them."""
+
+    data: msgspec.Raw
+    ignorable: bool | msgspec.UnsetType = msgspec.UNSET
+    sourceEventSeqs: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    surfaceOp: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
 class _RowData(msgspec.Struct, forbid_unknown_fields=True):
     """The members of a chunk row, as the fast path accepts them."""
 
@@ -82,10 +91,12 @@ class _Row(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _fast = msgspec.json.Decoder(Envelope)
+_fast_tail = msgspec.json.Decoder(_Tail).decode
 _fast_row = msgspec.json.Decoder(_Row)
 _fast_seqs = msgspec.json.Decoder(tuple[Annotated[Seq, msgspec.Meta(ge=0, le=SAFE_INTEGER)], ...])
 _MEMBERS = frozenset(Envelope.__struct_fields__)
 _APPEND = b'"append"'
+_UNSET = msgspec.UNSET
 
 
 def plain(line: bytes) -> Envelope | None:
@@ -117,31 +128,64 @@ def facts(line: bytes, session: SessionId, position: Position | None = None) -> 
     event = plain(line)
     if event is None:
         return list(_slow_facts(line, session, position))
+    fact = _fact(session, Seq(event.seq), event.time, event.type, event)
+    fact.position = position
+    return [fact]
+
+
+def fact_of_tail(
+    session: SessionId,
+    seq: Seq,
+    time_ms: int,
+    type: str,
+    tail: bytes,
+    op: SurfaceOp | None = None,
+    sources: range | None = None,
+) -> Recorded | None:
+    """The fact of the line ``{"type":...,"seq":...,"time":...,"data":`` with ``tail`` behind it, the quick way.
+
+    The line is known to be sound UTF-8. ``op`` and ``sources`` are members that were taken out of it. None when
+    only reading the whole line tells what it says.
+    """
+    try:
+        found = _fast_tail(b'{"data":' + tail)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    ignorable = found.ignorable
+    if ignorable is False:
+        return None
+    if found.surfaceOp is _UNSET and found.sourceEventSeqs is _UNSET:
+        return Recorded(session, seq, time_ms, type, bytes(found.data), op, sources, ignorable is True)
+    return _fact(session, seq, time_ms, type, found) if sources is None else None
+
+
+def _fact(session: SessionId, seq: Seq, time_ms: int, type: str, event: Envelope | _Tail) -> Recorded:
+    """The fact that a sound event states."""
+    raw_op, raw_sources = event.surfaceOp, event.sourceEventSeqs
     op: SurfaceOp | None = None
+    sources: tuple[Seq, ...] | None = None
     unreadable: tuple[str, ...] = ()
-    if event.surfaceOp is not msgspec.UNSET:
-        raw_op = bytes(event.surfaceOp)
-        op = "append" if raw_op == _APPEND else _surface_op(_parsed(raw_op))
+    if raw_op is not _UNSET:
+        text = bytes(raw_op)
+        op = "append" if text == _APPEND else _surface_op(_parsed(text))
         if op is None:
             unreadable = ("surfaceOp",)
-    sources: tuple[Seq, ...] | None = None
-    if event.sourceEventSeqs is not msgspec.UNSET:
-        sources = _plain_sources(event.sourceEventSeqs) or _sources(_parsed(bytes(event.sourceEventSeqs)))
+    if raw_sources is not _UNSET:
+        sources = _plain_sources(raw_sources) or _sources(_parsed(bytes(raw_sources)))
         if sources is None:
             unreadable = (*unreadable, "sourceEventSeqs")
-    recorded = Recorded(
+    return Recorded(
         session,
-        Seq(event.seq),
-        event.time,
-        event.type,
+        seq,
+        time_ms,
+        type,
         bytes(event.data),
         op,
         sources,
         event.ignorable is True,
-        position,
+        None,
         unreadable,
     )
-    return [recorded]
 
 
 def _parsed(raw: bytes) -> Any:

@@ -66,12 +66,12 @@ class Recorded:
     __slots__ = (
         "_data",
         "_json",
+        "_source_seqs",
         "ignorable",
         "position",
         "raw",
         "seq",
         "session",
-        "source_seqs",
         "surface_op",
         "time_ms",
         "type",
@@ -88,7 +88,7 @@ class Recorded:
         type: str,
         raw: bytes,
         surface_op: SurfaceOp | None = None,
-        source_seqs: tuple[Seq, ...] | None = None,
+        source_seqs: tuple[Seq, ...] | range | None = None,
         ignorable: bool = False,
         position: Position | None = None,
         unreadable: tuple[str, ...] = (),
@@ -99,12 +99,20 @@ class Recorded:
         self.type = type
         self.raw = raw
         self.surface_op = surface_op
-        self.source_seqs = source_seqs
+        self._source_seqs = source_seqs
         self.ignorable = ignorable
         self.position = position
         self.unreadable = unreadable
         self._json: Any = _UNREAD
         self._data: Any = _UNREAD
+
+    @property
+    def source_seqs(self) -> tuple[Seq, ...] | None:
+        """The seqs of the facts that this one was made of; None where it names none."""
+        seqs = self._source_seqs
+        if type(seqs) is range:  # hundreds of numbers, of which most readers want none
+            seqs = self._source_seqs = tuple(map(Seq, seqs))
+        return seqs
 
     @property
     def json(self) -> Any:
@@ -131,7 +139,7 @@ class Recorded:
             type or self.type,
             json_text.dumps(value),
             self.surface_op,
-            self.source_seqs,
+            self._source_seqs,
             self.ignorable,
             self.position,
             self.unreadable,

@@ -111,8 +111,8 @@ def pieces(codec: int, body: bytes, raw_len: int) -> Iterator[bytes]:
     yield from reader.pieces(decompress(body, reader.content_limit(raw_len)), raw_len)
 
 
-def segment_facts(codec: int, body: bytes, raw_len: int, wanted: Wanted) -> Iterator[Recorded]:
-    """The wanted facts of a segment, in order; what is not wanted is passed over undecoded.
+def segment_facts(codec: int, body: bytes, raw_len: int, wanted: Wanted) -> Iterator[list[Recorded]]:
+    """The wanted facts of a segment in order, some at a time; what is not wanted is passed over undecoded.
 
     Raises ``CodecError`` for any inconsistency, also in the middle.
     """

@@ -18,7 +18,7 @@ set, stay as they were written. Source: docs/formats.md, "Dialects".
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from playhead.adapters.dsh import legacy
@@ -77,10 +77,13 @@ _UPCASTS: dict[str, Callable[[Recorded], Recorded]] = {
 class EarlyDialect:
     """Formats 0 and 1: the present vocabulary, and the retired shapes of earlier releases."""
 
-    touches = frozenset({"tool/result", *_UPCASTS, *legacy.COMPACTION})
-
     def __init__(self, name: str) -> None:
         self.name = name
+        self.touches: Mapping[str, Collection[str]] = {
+            **{type: (type,) for type in ("tool/result", *_UPCASTS)},
+            "steering/message": ("user/message",),
+            **{old: (new,) for old, new in legacy.COMPACTION.items()},
+        }
 
     def initial(self, header: SessionHeader) -> ResultIds:  # noqa: ARG002 - every dialect is asked this way
         return ResultIds([], [], 0)
@@ -108,11 +111,9 @@ class EarlyDialect:
 class LaterDialect:
     """Formats 2 to 4: one function that turns a stored fact of some types into its logical event, and no state."""
 
-    def __init__(
-        self, name: str, upcast: Callable[[Recorded], Recorded], touches: Iterable[str] = ()
-    ) -> None:
+    def __init__(self, name: str, upcast: Callable[[Recorded], Recorded], touches: Mapping[str, str]) -> None:
         self.name = name
-        self.touches = frozenset(touches)
+        self.touches: Mapping[str, Collection[str]] = {old: (new,) for old, new in touches.items()}
         self._upcast = upcast
 
     def initial(self, header: SessionHeader) -> None:  # noqa: ARG002 - every dialect is asked this way
@@ -163,9 +164,9 @@ DIALECTS: dict[str, Dialect] = {
     for dialect in (
         EarlyDialect("dsh-v0"),
         EarlyDialect("dsh-v1"),
-        LaterDialect("dsh-v2", _same),
+        LaterDialect("dsh-v2", _same, {}),
         LaterDialect("dsh-v3", _code_dispatch, _CODE_DISPATCH),
-        LaterDialect("dsh-v4", _tool_message, {"tool/result", *_CODE_DISPATCH}),
+        LaterDialect("dsh-v4", _tool_message, {"tool/result": "tool/result", **_CODE_DISPATCH}),
     )
 }
 """Every dialect of dsh by its name."""

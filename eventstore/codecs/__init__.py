@@ -23,8 +23,8 @@ class Codec(Protocol):
         """The lines, ``raw_len`` bytes with their LFs, some whole lines at a time."""
         ...
 
-    def facts(self, content: bytes, raw_len: int, wanted: Wanted) -> Iterator[Recorded]:
-        """The wanted facts, in order."""
+    def facts(self, content: bytes, raw_len: int, wanted: Wanted) -> Iterator[list[Recorded]]:
+        """The wanted facts in order, some at a time."""
         ...
 
     def content_limit(self, raw_len: int) -> int:

@@ -19,11 +19,10 @@ def pieces(content: bytes, raw_len: int) -> Iterator[bytes]:
     yield content
 
 
-def facts(content: bytes, raw_len: int, wanted: Wanted) -> Iterator[Recorded]:
-    """The wanted facts in ``content``, in order."""
+def facts(content: bytes, raw_len: int, wanted: Wanted) -> Iterator[list[Recorded]]:
+    """The wanted facts in ``content`` in order, those of one line at a time."""
     for piece in pieces(content, raw_len):
-        for line in piece.split(b"\n"):
-            yield from wanted.facts(line)
+        yield from map(wanted.facts, piece.split(b"\n"))
 
 
 def content_limit(raw_len: int) -> int:

@@ -30,27 +30,36 @@ from collections.abc import Iterator
 from io import BytesIO
 from itertools import accumulate
 from operator import sub
+from typing import Any
 
 from playhead.eventstore import chunk_rows
 from playhead.eventstore.codecs import columns, delta_run, digits
 from playhead.eventstore.codecs.body import CodecError
 from playhead.eventstore.codecs.delta_run import DeltaRun
-from playhead.eventstore.codecs.wanted import Wanted
-from playhead.eventstore.envelope import Envelope, LineView
-from playhead.eventstore.ids import Seq
-from playhead.eventstore.recorded import Recorded
+from playhead.eventstore.codecs.wanted import Wanted, is_delta
+from playhead.eventstore.envelope import Envelope, LineView, fact_of_tail
+from playhead.eventstore.ids import Seq, SessionId
+from playhead.eventstore.recorded import Recorded, SurfaceOp
 
 HOLE, RUN, TEXTS, LIST, JUMP, ROW = (bytes([mark]) for mark in range(1, 7))
 MARKS = (HOLE, RUN, TEXTS, LIST, JUMP, ROW)
 
+_LIST = LIST[0]
 _SEQ = struct.Struct("<Q")
 _TYPE = b'{"type":"'
 _ENVELOPE = b',"seq":%d,"time":%d,"data":'
 _SOURCES = b'"sourceEventSeqs":['
 _ROW_STARTS = tuple(b'{"type":"%s",' % tag.encode() for tag in sorted(chunk_rows.TAGS))
+_CITED: tuple[tuple[bytes, SurfaceOp | None], ...] = (
+    (b',"sourceEventSeqs":[%s],"surfaceOp":"append"}' % LIST, "append"),
+    (b',"sourceEventSeqs":[%s]}' % LIST, None),
+)
+"""How lines end that cite a list, and their surface operation."""
 _JUMPS = re.compile(b"[" + JUMP + ROW + b"]")
 _MIN_LIST = 4
 _NUMBER_DIGITS = 15
+_BATCH = 256
+"""Facts that are made before the reader gets them: making many in a row, and then using them, is quicker."""
 _PIECE_PARTS = 16
 """Runs and stretches in a piece: few enough for it to be used while the processor still holds it."""
 
@@ -131,7 +140,7 @@ class Writer:
         first = seqs[: seqs.find(b",")]
         if count < _MIN_LIST or len(first) > _NUMBER_DIGITS or not first.isdigit():
             return text
-        if _listed(int(first), count) != seqs:
+        if _listed(range(int(first), int(first) + count)) != seqs:
             return text
         self._lists += (count, self._base_seq - int(first))
         return text[:at] + LIST + text[end:]
@@ -167,17 +176,23 @@ def pieces(content: bytes, raw_len: int) -> Iterator[bytes]:
         raise CodecError(f"the body holds {size} bytes of lines, not {raw_len}")
 
 
-def facts(content: bytes, raw_len: int, wanted: Wanted) -> Iterator[Recorded]:
-    """The wanted facts in ``content``, in order; what is not wanted is passed over undecoded."""
+def facts(content: bytes, raw_len: int, wanted: Wanted) -> Iterator[list[Recorded]]:
+    """The wanted facts in ``content`` in order, some at a time; what is not wanted is passed over undecoded."""
     try:
         reader = _Reader(content, raw_len)
+        types: dict[bytes, str | None] = {}
+        found: list[Recorded] = []
         for stretch, run in reader.parts():
             if stretch:
-                yield from reader.facts(stretch, wanted)
+                reader.facts(stretch, wanted, types, found)
             if run is not None:
-                yield from reader.deltas(run, wanted)
+                reader.deltas(run, wanted, found)
+            if len(found) >= _BATCH:
+                yield found
+                found = []
             if reader.seq >= wanted.to_seq:
-                return
+                break
+        yield found
     except (ValueError, IndexError, OverflowError, struct.error) as error:
         raise CodecError(f"the body is inconsistent: {error}") from error
 
@@ -196,7 +211,7 @@ class _Reader:
 
     def __init__(self, content: bytes, raw_len: int) -> None:
         self.seq: int = _SEQ.unpack_from(content)[0]
-        gaps, at = columns.unpack(content, _SEQ.size)
+        self._gaps, at = columns.unpack(content, _SEQ.size)
         self._sizes, at = columns.unpack(content, at)
         self._lengths, at = columns.unpack(content, at)
         self._jumps, at = columns.unpack(content, at)
@@ -205,8 +220,8 @@ class _Reader:
         self._stream = content
         self._texts = BytesIO(content)
         self._raw_len = raw_len
-        self._times = list(accumulate(gaps))
         self._placed = 0
+        self._time = 0
         self._jumped = 0
 
     def parts(self) -> Iterator[tuple[bytes, _Run | None]]:
@@ -231,7 +246,7 @@ class _Reader:
         pieces = _JUMPS.split(part)
         out = [self._filled(pieces[0])]
         for piece in pieces[1:]:
-            self._jump()
+            self.seq += self._jump()
             out.append(self._filled(piece))
         return b"".join(out)
 
@@ -242,73 +257,88 @@ class _Reader:
         self._texts.seek(text_at)
         return delta_run.render(seq0, self._place(len(sizes)), middle, map(self._texts.read, sizes))
 
-    def deltas(self, run: _Run, wanted: Wanted) -> Iterator[Recorded]:
-        """The wanted facts of a run."""
+    def deltas(self, run: _Run, wanted: Wanted, found: list[Recorded]) -> None:
+        """Add the wanted facts of a run to ``found``."""
         middle, text_at, sizes = run
         seq0 = self.seq
-        times = self._place(len(sizes))
         start = max(wanted.from_seq - seq0, 0)
         end = min(wanted.to_seq - seq0, len(sizes))
         if not wanted.any_deltas or start >= end:
+            self._pass(len(sizes))
             return
+        times = self._place(len(sizes))
         self._texts.seek(text_at + sum(sizes[:start]))
+        read, session, type = self._texts.read, wanted.session, chunk_rows.EVENT_TYPE
         for at in range(start, end):
-            data = delta_run.data(middle, self._texts.read(sizes[at]))
-            yield Recorded(wanted.session, Seq(seq0 + at), times[at], chunk_rows.EVENT_TYPE, data)
+            data = delta_run.data(middle, read(sizes[at]))
+            found.append(Recorded(session, Seq(seq0 + at), times[at], type, data))
 
-    def facts(self, part: bytes, wanted: Wanted) -> Iterator[Recorded]:
-        """The wanted facts of a stretch of lines; the other lines are not restored."""
-        base_seq = self.seq
+    def facts(
+        self, part: bytes, wanted: Wanted, types: dict[bytes, str | None], found: list[Recorded]
+    ) -> None:
+        """Add the wanted facts of a stretch of lines to ``found``; the other lines are not restored.
+
+        ``types`` remembers what lines begin with: the type that this spells, None for one that is not wanted.
+        """
+        gaps, time, placed = self._gaps, self._time, self._placed
+        session, from_seq, to_seq = wanted.session, wanted.from_seq, wanted.to_seq
+        base_seq: Any = self.seq
+        seq = base_seq
         for line in part.split(b"\n"):
-            hole = line.find(HOLE)
-            if hole > 0:
-                text = self._placed_line(line, hole, base_seq, wanted)
-            elif line.startswith(ROW):
-                base_seq = self._jump()
-                text = line[1:] if wanted.any_deltas else None
-            elif line.endswith(JUMP):
-                base_seq = self._jump()
-                text = line[:-1]
-            else:
-                continue
-            if text is not None and self.seq > wanted.from_seq:
-                yield from wanted.facts(text)
-            if self.seq >= wanted.to_seq:
-                return
-
-    def _placed_line(self, line: bytes, hole: int, base_seq: int, wanted: Wanted) -> bytes | None:
-        """A line with a hole at ``hole`` as it was; None when its type is not wanted."""
-        seq, time = self.seq, self._times[self._placed]
-        self.seq += 1
-        self._placed += 1
-        if LIST in line:
-            before, _, behind = line.partition(LIST)
-            line = before + self._list(base_seq) + behind
-        if not wanted.takes(line[len(_TYPE) : hole - 1].decode("utf-8", "surrogatepass")):
-            return None
-        return line[:hole] + _ENVELOPE % (seq, time) + line[hole + 1 :]
+            start, hole, tail = line.partition(HOLE)
+            if hole:
+                time += gaps[placed]
+                placed += 1
+                if start not in types:
+                    types[start] = _type(start, wanted)
+                type = types[start]
+                sources = self._list(base_seq) if _LIST in tail else None
+                if type is not None and from_seq <= seq < to_seq:
+                    if sources is None:
+                        fact = fact_of_tail(session, seq, time, type, tail)
+                    else:
+                        fact = _citing_fact(session, seq, time, type, tail, sources)
+                    if fact is None:
+                        found += wanted.facts(_whole(start, seq, time, tail, sources))
+                    elif type != chunk_rows.EVENT_TYPE or wanted.deltas or not is_delta(fact):
+                        found.append(fact)
+                seq += 1
+            elif line.startswith(ROW) or line.endswith(JUMP):
+                base_seq = seq = seq + self._jump()
+                if seq > from_seq and (wanted.any_deltas or not line.startswith(ROW)):
+                    found += wanted.facts(line.strip(ROW + JUMP))
+            if seq >= to_seq:
+                break
+        self.seq, self._time, self._placed = seq, time, placed
 
     def _jump(self) -> int:
-        """The next seq, once the next jump has been added to it."""
-        self.seq += self._jumps[self._jumped]
+        """What the next jump adds to the seq."""
+        count = self._jumps[self._jumped]
         self._jumped += 1
-        return self.seq
+        return count
 
     def _place(self, count: int) -> list[int]:
         """The times of the next ``count`` placed facts."""
-        times = self._times[self._placed : self._placed + count]
-        if len(times) != count:
+        gaps = self._gaps[self._placed : self._placed + count]
+        times = list(accumulate(gaps, initial=self._time))
+        self._pass(count, times[-1])
+        return times[1:]
+
+    def _pass(self, count: int, time: int | None = None) -> None:
+        """Go past ``count`` placed facts, of which the last was at ``time``."""
+        behind = self._placed + count
+        if behind > len(self._gaps):
             raise CodecError("there are fewer times than facts")
-        self._placed += count
+        self._time = self._time + sum(self._gaps[self._placed : behind]) if time is None else time
+        self._placed = behind
         self.seq += count
-        return times
 
     def _filled(self, part: bytes) -> bytes:
         """Text without other marks than holes and lists, as it was."""
         seq0 = self.seq
         if LIST in part:
             first, *others = part.split(LIST)
-            part = first + b"".join([self._list(seq0) + other for other in others])
+            part = first + b"".join([_listed(self._list(seq0)) + other for other in others])
         pieces = part.split(HOLE)
         count = len(pieces) - 1
         if not count:
@@ -318,14 +348,41 @@ class _Reader:
         whole[1::2] = map(_ENVELOPE.__mod__, zip(range(seq0, seq0 + count), self._place(count), strict=True))
         return b"".join(whole)
 
-    def _list(self, base_seq: int) -> bytes:
-        """The next list."""
+    def _list(self, base_seq: int) -> range:
+        """The numbers of the next list."""
         count, distance = next(self._lists, (-1, 0))
-        if not 0 <= count <= self._raw_len:
-            raise CodecError(f"a list of {count} numbers")
-        return _listed(base_seq - distance, count)
+        first = base_seq - distance
+        if not 0 <= count <= self._raw_len or first < 0:
+            raise CodecError(f"a list of {count} numbers from {first} on")
+        return range(first, first + count)
 
 
-def _listed(first: int, count: int) -> bytes:
+def _type(start: bytes, wanted: Wanted) -> str | None:
+    """The type that a line with ``start`` before its hole has; None when it is not wanted."""
+    type = start[len(_TYPE) : -1].decode("utf-8", "surrogatepass")
+    if start != _TYPE + start[len(_TYPE) : -1] + b'"' or '"' in type or "\\" in type:
+        raise CodecError("a hole that is not behind a type")
+    return type if wanted.takes(type) else None
+
+
+def _citing_fact(
+    session: SessionId, seq: Seq, time: int, type: str, tail: bytes, sources: range
+) -> Recorded | None:
+    """The fact of a line with a hole and a list, without making the line; None when the whole line must be read."""
+    for end, op in _CITED:
+        # A list that stands here is that of the event, and not one of the same name in its data.
+        if tail.endswith(end):
+            return fact_of_tail(session, seq, time, type, tail[: -len(end)] + b"}", op, sources)
+    return None
+
+
+def _whole(start: bytes, seq: int, time: int, tail: bytes, sources: range | None) -> bytes:
+    """The line with a hole between ``start`` and ``tail``, as it was."""
+    if sources is not None:
+        tail = tail.replace(LIST, _listed(sources))
+    return start + _ENVELOPE % (seq, time) + tail
+
+
+def _listed(seqs: range) -> bytes:
     """Consecutive integers as a JSON list without its brackets."""
-    return b",".join(digits.consecutive(first, count))
+    return b",".join(digits.consecutive(seqs.start, len(seqs)))

@@ -61,8 +61,8 @@ class StoredSegment(NamedTuple):
                 kind="bad-segment",
             ) from error
 
-    def facts(self, wanted: Wanted) -> Iterator[Recorded]:
-        """The wanted facts in order. Raises like ``block``."""
+    def facts(self, wanted: Wanted) -> Iterator[list[Recorded]]:
+        """The wanted facts in order, some at a time. Raises like ``block``."""
         try:
             yield from segments.segment_facts(self.codec, self.body, self.raw_len, wanted)
         except (segments.CodecError, TypeError):
@@ -88,10 +88,9 @@ class StoredLines(NamedTuple):
         """The same."""
         yield self.block(session)
 
-    def facts(self, wanted: Wanted) -> Iterator[Recorded]:
-        """The wanted facts in order."""
-        for line in self.lines:
-            yield from wanted.facts(line)
+    def facts(self, wanted: Wanted) -> Iterator[list[Recorded]]:
+        """The wanted facts in order, some at a time."""
+        yield from map(wanted.facts, self.lines)
 
 
 Page = StoredSegment | StoredLines
@@ -218,29 +217,30 @@ class Positions:
         self._known, self._behind = 0, 0
         self._ahead = 0
 
-    def of(self, seq: int) -> Position | None:
-        """The position of ``seq``; None when the commit log does not know it."""
-        if self._known <= seq < self._behind:
-            return Position(self._ahead + seq)
-        return self._look_up(seq)
+    def place(self, facts: list[Recorded]) -> None:
+        """Give ``facts`` their positions; one that the commit log does not know keeps None."""
+        for fact in facts:
+            if not self._known <= fact.seq < self._behind and not self._found(fact.seq):
+                continue
+            fact.position = Position(self._ahead + fact.seq)
 
-    def _look_up(self, seq: int) -> Position | None:
-        """The same from the commits; the one that holds ``seq`` is remembered."""
+    def _found(self, seq: int) -> bool:
+        """Whether a commit holds ``seq``; it is remembered then."""
         while True:
             while self._at < len(self._page):
                 commit = self._page[self._at]
                 if seq < commit.seq0:
-                    return None
+                    return False
                 if seq < commit.seq0 + commit.n:
                     self._known, self._behind = commit.seq0, commit.seq0 + commit.n
                     self._ahead = commit.pos0 - commit.seq0
-                    return Position(self._ahead + seq)
+                    return True
                 self._at += 1
             with self._reads() as link:
                 self._page = commits.page_of_session(link, self._session_id, max(seq, self._from_seq))
             self._at = 0
             if not self._page:
-                return None
+                return False
 
 
 def facts(
@@ -257,21 +257,38 @@ def facts(
 
     What is not asked for is passed over undecoded: token deltas where ``deltas`` is False, and other types.
     """
+    return chain.from_iterable(_batches(reads, row, from_seq, to_seq, types, deltas, without))
+
+
+def _batches(
+    reads: Reads,
+    row: SessionRow,
+    from_seq: int,
+    to_seq: int | None,
+    types: Collection[str] | None,
+    deltas: bool,
+    without: Collection[str],
+) -> Iterator[list[Recorded]]:
+    """The same, some at a time."""
     end = row.next_seq if to_seq is None else min(to_seq, row.next_seq)
     if from_seq >= end:
         return
     wanted = Wanted.of(row.session, from_seq, end, types, deltas, without)
-    with reads() as link:
-        start = line_of_seq(link, row.id, from_seq)
+    start = 0
+    if from_seq > 0:
+        with reads() as link:
+            start = line_of_seq(link, row.id, from_seq)
     positions = Positions(reads, row.id, from_seq)
     for page in pages(paged(reads), row, start):
-        fact = None
-        for fact in page.facts(wanted):
-            fact.position = positions.of(fact.seq)
-            yield fact
-        if fact is not None:
+        last = None
+        for batch in page.facts(wanted):
+            if batch:
+                positions.place(batch)
+                last = batch[-1]
+                yield batch
+        if last is not None:
             # What was read as rows may have been sealed since, into a segment that goes further.
-            wanted = wanted.after(fact.seq)
+            wanted = wanted.after(last.seq)
         if isinstance(page, StoredSegment) and page.n and page.seq0 >= end:
             return
 
@@ -295,18 +312,23 @@ def logical(
     """
     state: Any = dialect.initial(SessionHeader.parse(row.header))
     touches, left_out = dialect.touches, frozenset(without)
-    unread = frozenset[str]() if touches is None else left_out - touches
+    unread: list[str] = []
+    if touches is not None:
+        unread = [type for type in left_out if left_out.issuperset(touches.get(type, ()))]
     found = facts(reads, row, from_seq, to_seq, deltas=deltas, without=unread)
     if from_seq > 0 and state is not None:  # a dialect without state can begin anywhere
         found = chain(facts(reads, row, 0, from_seq, touches, deltas=deltas), found)
     for fact in found:
+        if touches is not None and fact.type not in touches:
+            if fact.seq >= from_seq and fact.type not in left_out:
+                yield fact
+            continue
         events: Sequence[Recorded] = (fact,)
-        if touches is None or fact.type in touches:
-            try:
-                state, events = dialect.step(state, fact)
-            except CorruptLog:
-                if strict:
-                    raise
+        try:
+            state, events = dialect.step(state, fact)
+        except CorruptLog:
+            if strict:
+                raise
         if fact.seq >= from_seq:
             for event in events:
                 if event.type not in left_out:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -68,7 +69,7 @@ def unsealed(segment: segments.Segment) -> bytes:
 
 def facts_of(segment: segments.Segment, **wanted: Any) -> list[Recorded]:
     wants = Wanted.of(SESSION, **wanted)
-    return list(segments.segment_facts(segment.codec, segment.body, segment.raw_len, wants))
+    return [*chain(*segments.segment_facts(segment.codec, segment.body, segment.raw_len, wants))]
 
 
 def facts_by_line(block: bytes) -> list[Recorded]:
