@@ -66,21 +66,33 @@ def _alike(a: Entry, b: Entry, links: Links) -> bool:
     return a.marks.key == b.marks.key and links.names_on_b(a.marks) == links.known_names(b.marks)
 
 
-_Likeness = tuple[Callable[[Entry], Hashable], Callable[[Entry], Hashable]]
+_Key = Callable[[Entry], Hashable]
+_Likeness = tuple[_Key, _Key]
 """By what entries of A and of B are coupled."""
 
 
 def _likeness(links: Links) -> list[_Likeness]:
     """By what entries are coupled, the surest first."""
-    return [
-        (
-            lambda entry: (entry.marks.key, links.names_on_b(entry.marks)),
-            lambda entry: (entry.marks.key, links.known_names(entry.marks)),
-        ),
-        (lambda entry: entry.marks.key,) * 2,
-        (lambda entry: entry.kin,) * 2,
-        (lambda entry: entry.type,) * 2,
-    ]
+
+    def named(a: Entry) -> Hashable:
+        return a.marks.key, links.names_on_b(a.marks)
+
+    def known(b: Entry) -> Hashable:
+        return b.marks.key, links.known_names(b.marks)
+
+    return [(named, known), *((key, key) for key in (_by_marks, _by_kin, _by_type))]
+
+
+def _by_marks(entry: Entry) -> Hashable:
+    return entry.marks.key
+
+
+def _by_kin(entry: Entry) -> Hashable:
+    return entry.kin
+
+
+def _by_type(entry: Entry) -> Hashable:
+    return entry.type
 
 
 def _laid_out(a: list[Entry], b: list[Entry], likeness: list[_Likeness]) -> Iterator[Couple]:
@@ -122,15 +134,15 @@ def _moved(gone: list[Entry], new: list[Entry]) -> dict[int, Entry]:
         if left[entry.marks.key]:
             found[id(entry)] = left[entry.marks.key].pop()
     taken = {id(entry) for entry in found.values()}
-    ours = _by_kin(entry for entry in gone if id(entry) not in found)
-    theirs = _by_kin(entry for entry in new if id(entry) not in taken)
+    ours = _of_kin(entry for entry in gone if id(entry) not in found)
+    theirs = _of_kin(entry for entry in new if id(entry) not in taken)
     for kin, entries_of_kin in ours.items():
         if len(entries_of_kin) == 1 and len(theirs.get(kin, ())) == 1:
             found[id(entries_of_kin[0])] = theirs[kin][0]
     return found
 
 
-def _by_kin(found: Iterable[Entry]) -> dict[Hashable, list[Entry]]:
+def _of_kin(found: Iterable[Entry]) -> dict[Hashable, list[Entry]]:
     kinds: dict[Hashable, list[Entry]] = defaultdict(list)
     for entry in found:
         kinds[entry.kin].append(entry)
