@@ -1,0 +1,281 @@
+"""``playhead replay``: a session again, as it streamed."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from enum import StrEnum
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from playhead.cli import damage, fold_report, output, place, units
+from playhead.cli.app import DONE, FOUND_A_PROBLEM, command
+from playhead.cli.colour import paint
+from playhead.cli.paragraphs import clipped
+from playhead.cli.replay_clock import PAUSED_CELLS, KeyClock, PipeClock, has_keys
+from playhead.cli.replay_items import TYPES
+from playhead.cli.target import (
+    AtOption,
+    GenerationOption,
+    IgnorableOption,
+    SessionArgument,
+    StrictOption,
+    opened,
+)
+from playhead.cli.transcript_text import Remark
+from playhead.eventstore.errors import UnknownEventType, UsageError
+from playhead.eventstore.findings import damage as damaged
+from playhead.eventstore.registry import event_types
+from playhead.replay.control import Control
+from playhead.replay.moments import is_idle, moments
+from playhead.replay.player import Clock, play
+from playhead.replay.schedule import Pace, T
+
+if TYPE_CHECKING:
+    from playhead.eventstore.log import SessionInfo
+    from playhead.eventstore.recorded import Recorded
+    from playhead.eventstore.sql.sql_session import SqlSession
+    from playhead.projections.folding import Foldable
+    from playhead.replay.part import Part
+
+_WIDEST = 120
+_IDLE_S = "2"
+_NUMBER = r"(\d+(?:\.\d*)?|\.\d+)"
+
+
+class As(StrEnum):
+    """What is played. Every one has its function in ``_FORMS``."""
+
+    text = "text"
+    chunks = "chunks"
+    lines = "lines"
+
+
+@command("replay")
+def replay(
+    session: SessionArgument,
+    form: Annotated[
+        As,
+        typer.Option(
+            "--as",
+            help="What a person saw, the chunks of every model call as JSON lines, or the stored lines.",
+        ),
+    ] = As.text,
+    speed: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FACTOR",
+            help="How fast: 4x, 0.5, or max. In a terminal 1, else max, which waits for nothing.",
+        ),
+    ] = None,
+    idle: Annotated[
+        str,
+        typer.Option(
+            metavar="SECONDS",
+            help="Shorten gaps in which nothing streamed to this; keep leaves them as they were.",
+        ),
+    ] = _IDLE_S,
+    paused: Annotated[bool, typer.Option("--paused", help="Begin paused, in a terminal.")] = False,
+    turn: Annotated[int | None, typer.Option(metavar="N", help="Only this turn.")] = None,
+    from_turn: Annotated[
+        int | None, typer.Option("--from-turn", metavar="N", help="Begin at this turn.")
+    ] = None,
+    at: AtOption = None,
+    full: Annotated[bool, typer.Option("--full", help="Shorten no context and no result.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="The same as --as chunks.")] = False,
+    ignorable: IgnorableOption = None,
+    strict: StrictOption = False,
+    generation: GenerationOption = None,
+    store: place.StoreOption = None,
+) -> int:
+    """Play a session again as it streamed, its failures and retries too.
+
+    What is damaged, missing or not understood is said first, on stderr, and the exit code is 1. In a terminal space
+    pauses, s or enter steps, q leaves.
+    """
+    from playhead.replay.part import part
+
+    if json and form is As.lines:
+        raise UsageError("--json is the same as --as chunks: leave out --as lines")
+    form = As.chunks if json else form
+    if full and form is not As.text:
+        raise UsageError("--full goes with --as text: nothing else is shortened")
+    if ignorable and form is As.lines:
+        raise UsageError("--ignorable goes with --as text and --as chunks: lines are not interpreted")
+    if turn is not None and from_turn is not None:
+        raise UsageError("--turn is one turn and --from-turn is all from one on: choose one")
+    if paused and not has_keys():
+        raise UsageError("--paused needs a terminal, whose keys play on")
+    pace = Pace(_speed(speed), _idle_ms(idle))
+    with opened(session, generation, store) as (_, log), ExitStack() as stack:
+        info = log.info
+        if at is not None and at >= info.next_seq:
+            raise UsageError(f"--at {at}: the session has {units.count(info.next_seq, 'seq')}, from 0")
+        if strict:
+            log.require_sound()
+        wanted = part(log, from_turn=from_turn, turn=turn, at=at)
+        problem = damage.tell(info.id, info.findings)
+        if form is not As.lines:
+            problem |= _tell_unknown(log, wanted, frozenset(ignorable or ()), strict)
+        control = Control(paused=paused)
+        if has_keys() and (paused or pace.speed != math.inf):
+            clock: Clock = stack.enter_context(KeyClock(control, signs=_moves_cursor()))
+        else:
+            clock = PipeClock()
+        _FORMS[form](_Replay(log, wanted, pace, control, clock, full))
+    return FOUND_A_PROBLEM if problem else DONE
+
+
+@dataclass(frozen=True)
+class _Replay:
+    """What is played, and how."""
+
+    log: SqlSession
+    part: Part
+    pace: Pace
+    control: Control
+    clock: Clock
+    full: bool
+
+    def play(self, items: Iterable[T], idle: Callable[[T], bool]) -> Iterator[T]:
+        """The items, each when it is due."""
+        return play(items, self.pace, idle=idle, control=self.control, clock=self.clock)
+
+
+def _text(replay: _Replay) -> None:
+    from playhead.cli.replay_text import ReplayText
+
+    info, part = replay.log.info, replay.part
+
+    written = 0
+
+    def write(text: str) -> None:
+        nonlocal written
+        written += len(text)
+        output.data(text.encode("utf-8", "backslashreplace"))
+
+    for line in _title(info):
+        write(line + "\n")
+    remarks = [Remark(finding.seq, f"damaged here: {finding.message}") for finding in damaged(info.findings)]
+    text = ReplayText(
+        part.header,
+        write,
+        width=_width(),
+        rubs_out=_moves_cursor(),
+        full=replay.full,
+        remarks=tuple(sorted(remarks, key=lambda remark: (remark.seq is None, remark.seq or 0))),
+    )
+    try:
+        for moment in replay.play(moments(part, _is_seen), is_idle):
+            before = written
+            text.show(moment)
+            if written == before and replay.control.paused:
+                replay.control.step()  # a step is to something that shows
+    except KeyboardInterrupt:
+        text.break_off()
+        raise
+    if replay.control.stopped:
+        text.break_off()
+    else:
+        text.end(complete=part.to_seq is None)
+
+
+def _chunks(replay: _Replay) -> None:
+    from playhead.cli.replay_chunks import as_json
+
+    found = damaged(replay.log.info.findings)
+    if found:
+        output.json_line({"event": "damaged", "damaged": [damage.as_json(finding) for finding in found]})
+    for moment in replay.play(moments(replay.part, lambda _event: False), is_idle):
+        output.json_line(as_json(moment))
+
+
+def _lines(replay: _Replay) -> None:
+    from playhead.cli.replay_lines import timed_lines
+
+    for line in replay.play(timed_lines(replay.log, replay.part), lambda line: line.idle):
+        output.data(line.line + b"\n")
+
+
+_FORMS: Mapping[As, Callable[[_Replay], None]] = {As.text: _text, As.chunks: _chunks, As.lines: _lines}
+
+
+def _is_seen(event: Recorded) -> bool:
+    """Whether an event can show in the text: one that adds to a transcript, or one that nobody knows."""
+    return event.type in TYPES or (event.type not in event_types and not event.ignorable)
+
+
+def _tell_unknown(log: SqlSession, part: Part, ignorable: frozenset[str], strict: bool) -> bool:
+    """Say which events have a type that nobody knows and that may change what follows; whether any has.
+
+    ``strict`` raises ``UnknownEventType`` instead, for one anywhere in the log.
+    """
+    passed = set(ignorable)
+    looked_at: Foldable = log if strict else part
+    from_seq = 0 if strict else part.from_seq
+    found = False
+    for event in looked_at.events(from_seq, deltas=False, without=frozenset(event_types)):
+        if event.ignorable or event.type in passed:
+            continue
+        if strict:
+            raise UnknownEventType(event.type, event.seq, log.id)
+        passed.add(event.type)
+        found = True
+        fold_report.tell_unknown(log.id, event.type, event.seq)
+    return found
+
+
+def _title(info: SessionInfo) -> Iterator[str]:
+    """Two lines about the session."""
+    facts = [
+        info.dialect,
+        info.header.cwd,
+        units.when(info.first_ms if info.first_ms is not None else info.header.created_ms),
+        units.count(info.events, "event"),
+    ]
+    if info.generations > 1:
+        facts.append(f"generation {info.generation} of {info.generations}")
+    if info.header.parent is not None:
+        facts.append(f"child of {info.header.parent}")
+    yield paint(clipped(info.id), "bold")
+    yield paint(" · ".join(clipped(fact) for fact in facts if fact), "dim")
+
+
+def _speed(word: str | None) -> float:
+    """The factor that ``word`` names; without one what fits where the output goes."""
+    if word is None:
+        return 1.0 if output.on_terminal() else math.inf
+    if word == "max":
+        return math.inf
+    found = re.fullmatch(_NUMBER + "x?", word, re.ASCII)
+    if found is None or not float(found[1]):
+        raise UsageError(f"--speed {word}: give a factor such as 4x or 0.5, or max")
+    return float(found[1])
+
+
+def _idle_ms(word: str) -> float:
+    """The milliseconds that ``word`` names."""
+    if word == "keep":
+        return math.inf
+    found = re.fullmatch(_NUMBER + "(s|ms)?", word, re.ASCII)
+    if found is None:
+        raise UsageError(f"--idle {word}: give seconds, such as 2 or 0.5, 300ms, or keep")
+    return float(found[1]) * (1 if found[2] == "ms" else 1000)
+
+
+def _moves_cursor() -> bool:
+    """Whether the terminal understands more than lines."""
+    return output.on_terminal() and os.environ.get("TERM", "") not in ("", "dumb")
+
+
+def _width() -> int | None:
+    """The width to wrap to; None where nobody looks. A sign of a pause has room behind it."""
+    if not output.on_terminal():
+        return None
+    return min(get_terminal_size().columns - 1 - PAUSED_CELLS, _WIDEST)
