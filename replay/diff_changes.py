@@ -126,15 +126,15 @@ class _Comparing:
             if a != b:
                 yield Change(path, "text", a, b, word_changes(a, b))
             return
-        if ID_WORD.sub("", a) == ID_WORD.sub("", b) and len(ours) == len(theirs):
+        if ID_WORD.split(a) == ID_WORD.split(b):
             same = [
                 self._links.same_word(one, other, binds=self._binds)
                 for one, other in zip(ours, theirs, strict=True)
             ]
-            if all(same) and ID_WORD.split(a) == ID_WORD.split(b):
+            if all(same):
                 return
-            wrong = next((at for at, is_same in enumerate(same) if not is_same), None)
-            if wrong is not None and a == b:
+            wrong = same.index(False)
+            if a == b:
                 yield Change(
                     path, "id", ours[wrong], theirs[wrong], expected=self._links.word_partner(ours[wrong])
                 )
