@@ -71,6 +71,19 @@ class RetryPolicy:
         return min(wait * (1 - self.jitter + 2 * self.jitter * sample), self.max_ms)
 
 
+Waiting = Callable[[float, CancelToken], Awaitable[None]]
+"""Waits so many milliseconds, or until the token is cancelled."""
+
+
+async def waited(delay_ms: float, token: CancelToken) -> None:
+    """Returns after ``delay_ms``, or as soon as ``token`` is cancelled."""
+    cancelled = asyncio.ensure_future(token.wait())
+    try:
+        await asyncio.wait([cancelled], timeout=delay_ms / 1000)
+    finally:
+        cancelled.cancel()
+
+
 class Retries:
     """Retries by ``policy`` for the calls of one session: a link for the hook ``request_error``."""
 
@@ -81,11 +94,13 @@ class Retries:
         *,
         sample: Callable[[], float] = random.random,
         new_id: Callable[[], str] = new_id,
+        wait: Waiting = waited,
     ) -> None:
         self._session = session
         self._policy = policy
         self._sample = sample
         self._new_id = new_id
+        self._wait = wait
         self._chain: tuple[int, int, str] | None = None
         self._id = ""
         self._number = 0
@@ -113,7 +128,7 @@ class Retries:
         failed.token.check()
         self._schedule(failed, delay_ms)
         await self._session.flush()
-        await waited(delay_ms, failed.token)
+        await self._wait(delay_ms, failed.token)
         failed.token.check()
         place = {"turn": failed.turn, "step": failed.step, "retry": number}
         self._session.append("llm/retry-started", {"retryId": self._id, **place})
@@ -133,12 +148,3 @@ class Retries:
             data["maxRetries"] = self._policy.most
         data |= {"delayMs": delay_ms, "failure": failed.failure.to_json()}
         self._session.append("llm/retry", data)
-
-
-async def waited(delay_ms: float, token: CancelToken) -> None:
-    """Returns after ``delay_ms``, or as soon as ``token`` is cancelled."""
-    cancelled = asyncio.ensure_future(token.wait())
-    try:
-        await asyncio.wait([cancelled], timeout=delay_ms / 1000)
-    finally:
-        cancelled.cancel()
