@@ -155,9 +155,12 @@ class NativeEvents:
         yield self._told(event, told, shadowed, None if replaces else tuple(cited))
 
     def _before(self, time_ms: int) -> Iterator[Recorded]:
-        """Those of the events held back that were logged before this time."""
+        """Those of the events held back that were logged before this time, and what belongs to the last of them."""
         while self._waiting and self._waiting[0].time_ms < time_ms:
-            yield from self._one(self._waiting.popleft())
+            event = self._waiting.popleft()
+            yield from self._one(event)
+            if self._waiting and _cancels(event, "next-step") and _cancels(self._waiting[0], "next-turn"):
+                yield from self._one(self._waiting.popleft())
 
     def _made(self, event: Recorded, type: str, time_ms: int, data: Json) -> Recorded:
         """What ``event`` says as an event of its own."""
@@ -221,6 +224,16 @@ class NativeEvents:
 def _stands_still(event: Recorded) -> bool:
     """Whether nothing of a stream that ends behind ``event`` can have come before it."""
     return event.type in surfaces.TYPES or event.type in _STANDING or event.type in _STEP_OPENS
+
+
+def _cancels(event: Recorded, target: str) -> bool:
+    """Whether ``event`` just takes messages out of this list: both lists are emptied by two events in a row."""
+    data = members.of(event)
+    return (
+        event.type == "agent/inbox/spliced"
+        and (data.get("target"), data.get("outcome")) == (target, "canceled")
+        and data.get("inserted") == []
+    )
 
 
 def _chunks(data: Json) -> list[_Chunk] | None:
