@@ -22,7 +22,7 @@ from playhead.projections.requests import Request, request_before
 from playhead.replay import stream
 from playhead.replay.stream import Piece, StreamProblem
 from playhead.replay.timed_chunk import TimedChunk
-from playhead.replay.turn_calls import TurnCalls, first_entry, turn_at, turn_entries, turns_from
+from playhead.replay.turn_calls import Entry, TurnCalls, first_entry, turn_at, turn_entries, turns_from
 
 Ending: TypeAlias = Literal["finish", "error", "cut", "cancelled", "crashed", "open", "silence"]
 """How the stream of a call ends for who listens; see ``Attempt.ending``."""
@@ -224,6 +224,11 @@ def attempts(session: Foldable, *, from_turn: int | None = None) -> Iterator[Att
         if found is None:
             return
         entry = found
+    yield from attempts_from(session, entry)
+
+
+def attempts_from(session: Foldable, entry: Entry) -> Iterator[Attempt]:
+    """The same from ``entry`` on, for who has looked it up."""
     yield from _attempts(session, turns_from(session, entry))
 
 

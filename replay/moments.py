@@ -22,9 +22,10 @@ from playhead.eventstore import chunk_rows
 from playhead.eventstore.chunks import Chunk
 from playhead.eventstore.recorded import Recorded
 from playhead.replay import stream
-from playhead.replay.attempt import Attempt, attempts
+from playhead.replay.attempt import Attempt, attempts_from
 from playhead.replay.part import Part
 from playhead.replay.timed_chunk import TimedChunk
+from playhead.replay.turn_calls import first_entry
 
 _EMBEDS = 2
 """The first log format in which streams lie inside events."""
@@ -163,8 +164,7 @@ class _Run:
     def __init__(self, part: Part, shown: Callable[[Recorded], bool]) -> None:
         self._shown = shown
         self._holds = part.header.version >= _EMBEDS
-        self._from_seq = part.from_seq
-        self._turns = _turns(attempts(part, from_turn=part.from_turn))
+        self._turns = _turns(attempts_from(part, part.entry or first_entry(part)))
         self._coming: deque[Attempt] = deque()
         self._playing: list[_Playing] = []
         self._held: deque[Recorded] = deque()
@@ -175,9 +175,7 @@ class _Run:
         if not self._coming and not self._playing:
             self._coming.extend(next(self._turns, ()))
         while self._coming and self._coming[0].from_seq <= event.seq:
-            attempt = self._coming.popleft()
-            if attempt.to_seq is None or attempt.to_seq > self._from_seq:
-                self._playing.append(_Playing(attempt))
+            self._playing.append(_Playing(self._coming.popleft()))
         embedded = any(playing.embeds(event) for playing in self._playing)
         waits_for_no_call = not event.type.startswith(_BEFORE_THE_CALL)
         if not waits_for_no_call and not embedded:

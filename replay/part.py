@@ -15,20 +15,20 @@ from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import Seq
 from playhead.eventstore.recorded import Recorded
 from playhead.projections.folding import Foldable
-from playhead.replay.turn_calls import turn_entries
+from playhead.replay.turn_calls import Entry, turn_entries
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """The events of ``session`` with ``from_seq <= seq < to_seq``, and a ``Foldable`` of all before ``to_seq``.
 
-    ``from_turn`` is the number of the turn with which it begins; None for the whole.
+    ``entry`` is where a fold of its calls begins; None for the beginning of the log.
     """
 
     session: Foldable
     from_seq: int = 0
     to_seq: int | None = None
-    from_turn: int | None = None
+    entry: Entry | None = None
 
     @property
     def header(self) -> SessionHeader:
@@ -65,20 +65,17 @@ def part(
     wanted = from_turn if turn is None else turn
     if wanted is None:
         return whole
-    begins = None
     numbers = []
-    for entry in turn_entries(whole):
-        start = entry.from_seq - 1
-        if begins is not None:
-            return Part(session, begins, start, turn)
+    entries = turn_entries(whole)
+    for entry in entries:
         if entry.turn is None:
             continue
         numbers.append(entry.turn)
         if turn is None and entry.turn >= wanted:
-            return Part(session, start, whole.to_seq, from_turn)
+            return Part(session, entry.from_seq - 1, whole.to_seq, entry)
         if entry.turn == turn:
-            begins = start
-    if begins is not None:
-        return Part(session, begins, whole.to_seq, turn)
+            next_entry = next(entries, None)
+            to_seq = whole.to_seq if next_entry is None else next_entry.from_seq - 1
+            return Part(session, entry.from_seq - 1, to_seq, entry)
     there = f"its turns are {min(numbers)} to {max(numbers)}" if numbers else "it has no turns"
     raise UsageError(f"session {session.header.id!r} has no turn {wanted}: {there}")
