@@ -121,7 +121,7 @@ def tokens_of(data: dict[str, Any], key: str = "usage") -> Tokens | None:
         reasoning=_count(usage, "reasoningTokens"),
         total=_count(usage, "totalTokens"),
     )
-    return None if tokens == Tokens() else tokens
+    return None if tokens == _NO_TOKENS else tokens
 
 
 def failure_of(failure: dict[str, Any]) -> CallFailure:
@@ -155,7 +155,9 @@ def finished_by(reason: dict[str, Any]) -> tuple[Outcome, str | None, CallFailur
 
 
 def _count(data: dict[str, Any], key: str) -> int | None:
-    value = whole(data, key)
+    value = data.get(key)
+    if type(value) is not int or value > SAFE_INTEGER:
+        value = whole(data, key)
     return value if value is not None and value >= 0 else None
 
 
@@ -164,5 +166,6 @@ def _wait(data: dict[str, Any], key: str) -> float | None:
     return None if value is None or abs(value) > _LONGEST_MS else float(value)
 
 
+_NO_TOKENS = Tokens()
 _LONGEST_MS = 2**53
 """A wait of more milliseconds is no number that every reader can hold."""

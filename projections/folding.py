@@ -92,11 +92,11 @@ def advance(
     Events of the types in ``left_out`` may be missing. Then ``next_seq``, which is behind the last of ``events``, may
     be lower than it could be; that is no harm, since reading such events again adds nothing.
     """
-    state, next_seq, unknown = folded.state, folded.next_seq, folded.unknown
+    state, unknown = folded.state, folded.unknown
     handles, apply = projection.handles, projection.apply
     emit = None if emitted is None else projection.emit
+    event = None
     for event in events:
-        next_seq = Seq(event.seq + 1)
         if event.type in handles:
             state = apply(state, event)
             if emit is not None and emitted is not None:
@@ -108,7 +108,7 @@ def advance(
                 raise UnknownEventType(event.type, event.seq, event.session)
             if all(event.type != tag for tag, _ in unknown):
                 unknown = (*unknown, (event.type, event.seq))
-    return Folded(state, next_seq, unknown)
+    return Folded(state, folded.next_seq if event is None else Seq(event.seq + 1), unknown)
 
 
 def fold(

@@ -43,7 +43,7 @@ _HANDLERS: dict[str, Handler] = {
 
 def apply(state: Transcript, event: Recorded) -> Transcript:
     """The transcript after ``event``."""
-    if transcript_messages.goes_on(state, event):
+    if event.type == "assistant/chunk" and transcript_messages.goes_on(state, event):
         return state.streaming(event)
     ticked = state.ticked(event)
     after = _HANDLERS[event.type](ticked, event, members.of(event))

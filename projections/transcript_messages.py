@@ -70,14 +70,9 @@ def _spliced(state: Transcript, _event: Recorded, data: dict[str, Any]) -> Trans
 
 
 def goes_on(state: Transcript, event: Recorded) -> bool:
-    """Whether ``event`` just begins or ends a block of the stream that is open."""
+    """Whether ``event``, a chunk, just begins or ends a block of the stream that is open."""
     held = state.stream
-    return (
-        held is not None
-        and held.finish is None
-        and event.type == "assistant/chunk"
-        and block_chunks.place_of(event) is not None
-    )
+    return held is not None and held.finish is None and block_chunks.place_of(event) is not None
 
 
 def _chunk(state: Transcript, event: Recorded, data: dict[str, Any]) -> Transcript:

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from playhead.eventstore import members
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.recorded import Recorded
-from playhead.projections import attempt_fold
+from playhead.projections import attempt_fold, block_chunks
 from playhead.projections.attempt import Attempt, Outcome, Tokens, tokens_of, whole
 from playhead.projections.attempt_fold import Attempts
 from playhead.projections.embedded_stream import summarise
@@ -128,8 +128,8 @@ _REPORTING = frozenset({"assistant/chunk", "assistant/message", "assistant/attem
 
 def _report(event: Recorded) -> Report | None:
     """What the event reports for its step; None where it reports nothing."""
-    if event.type == "assistant/chunk" and b"usage" not in event.raw and b"\\u" not in event.raw:
-        return None  # told without parsing it: the end of a block holds the whole block once more
+    if event.type == "assistant/chunk" and block_chunks.place_of(event) is not None:
+        return None
     data = members.of(event)
     match event.type:
         case "assistant/chunk":
