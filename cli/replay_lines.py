@@ -28,13 +28,11 @@ def timed_lines(log: SqlSession, part: Part) -> Iterator[TimedLine]:
     yield TimedLine(None, log.header_line, idle=True)
     everything = not part.from_seq and part.to_seq is None
     streams = False
-    for line in log.lines():
+    for line in log.lines(near_seq=part.from_seq):
         seen = envelope.view(line)
-        if not everything and (
-            not seen.n
-            or seen.seq0 + seen.n <= part.from_seq
-            or (part.to_seq is not None and seen.seq0 >= part.to_seq)
-        ):
+        if seen.n and part.to_seq is not None and seen.seq0 >= part.to_seq:
+            return
+        if not everything and (not seen.n or seen.seq0 + seen.n <= part.from_seq):
             continue
         is_chunk = seen.type == chunk_rows.EVENT_TYPE
         yield TimedLine(seen.t1 if seen.n else None, line, idle=not (is_chunk and streams))

@@ -259,15 +259,26 @@ class SqlSession:
             strict=strict,
         )
 
-    def lines(self) -> Iterator[bytes]:
-        """The stored lines, verbatim, without line ends; the header is not among them."""
-        for block in self.blocks():
+    def lines(self, *, near_seq: int = 0) -> Iterator[bytes]:
+        """The stored lines, verbatim, without line ends; the header is not among them.
+
+        With ``near_seq`` they begin somewhere before the first event of this seq or later, and what lies far before
+        is not read.
+        """
+        for block in self._blocks(near_seq):
             yield from block.split(b"\n")[:-1]
 
     def blocks(self) -> Iterator[bytes]:
         """The stored lines in blocks of about 1 MiB, each line ended by LF."""
+        return self._blocks(0)
+
+    def _blocks(self, near_seq: int) -> Iterator[bytes]:
         row = self._fresh()
-        return reading.blocks(reading.paged(self._store.database.read), row)
+        from_line = 0
+        if near_seq:
+            with self._store.database.read() as link:
+                from_line = reading.line_of_seq(link, row.id, near_seq)
+        return reading.blocks(reading.paged(self._store.database.read), row, from_line)
 
     # Beside the log
 
