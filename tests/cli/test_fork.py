@@ -346,7 +346,7 @@ def test_a_fork_that_is_killed_leaves_all_of_the_new_session_or_nothing(tmp_path
             for info in opened.sessions(parent="large"):
                 whole += 1
                 assert info.events == 40_002
-            assert opened.verify() == []
+            assert [problem for problem in opened.verify() if problem.severity == "error"] == []
     assert whole, "some of them were left alone long enough"
 
 
