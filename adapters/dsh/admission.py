@@ -41,15 +41,17 @@ class Admission:
         Raises ``CorruptLog`` of kind ``bad-event``; a refused event changes nothing.
         """
         self._check_envelope(event, stored)
+        if self._is_passed_over(event):
+            return
         problem = admission.data_refusal(event.type, event.json)
         if problem is not None:
             _refuse(event, problem)
-        if self._has_place(event):
+        if admission.is_surface(event.type):
             self._place(event, stored)
 
-    def _has_place(self, event: Recorded) -> bool:
-        """True for a surface event; one of a later type that is marked ignorable is nothing to an early format."""
-        return admission.is_surface(event.type) and not (event.ignorable and event.type in self._unknown)
+    def _is_passed_over(self, event: Recorded) -> bool:
+        """True for a type that came later and is marked ignorable: to an early format it is nothing."""
+        return event.ignorable and event.type in self._unknown
 
     def _check_envelope(self, event: Recorded, stored: dict[str, Any]) -> None:
         extra = sorted(stored.keys() - admission.MEMBERS)
@@ -59,7 +61,7 @@ class Admission:
             _refuse(event, "time is not a whole number")
         if stored.get("ignorable", True) is not True:
             _refuse(event, "ignorable is not true")
-        if self._has_place(event):
+        if admission.is_surface(event.type) and not self._is_passed_over(event):
             if "surfaceOp" not in stored:
                 _refuse(event, "a surface event without surfaceOp")
         elif "surfaceOp" in stored or "sourceEventSeqs" in stored:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from reference import cases, shared_path
 from session_logs import decoded, recorded, sessions
 from twin_rows import OF_CHUNKS, PROJECTIONS, assert_alike, rows
-from twins import Log
+from twins import Log, recorded_logs
 
 import playhead
 from playhead.adapters.dsh.acceptance import refusal
@@ -113,10 +113,12 @@ def test_vector_of_a_fork(case: dict[str, Any]) -> None:
     assert child.header == expected
 
 
-@pytest.mark.parametrize("case", cases("fork_seed", "seeds"))
+SEEDS = [case for case in cases("fork_seed", "seeds") if case.id != "no-seed"]
+"""Without the one that has none: a fork always has a seed."""
+
+
+@pytest.mark.parametrize("case", SEEDS)
 def test_vector_of_a_seed_as_the_whole_log_that_is_forked(case: dict[str, Any]) -> None:
-    if case["seed"] is None:
-        pytest.skip("a fork always has a seed")
     child = fork(kept(recorded(case["seed"])), MemoryLog(lambda: 1), "child", NOW_MS)
     assert [fact.type for fact in child.read()] == case["types"]
 
@@ -246,6 +248,20 @@ def test_a_fork_of_a_fork_copies_it_whole_and_names_it_as_its_parent(layout: str
             "feedback/record",
             "session/end-seed",
         ]
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("path", recorded_logs())
+def test_every_recorded_log_can_be_forked_to_one_that_dsh_takes(path: Path) -> None:
+    with playhead.open_store("sqlite://") as store:
+        import_paths(store, [path])
+        source = store.session(store.sessions()[0].id)
+        before = source.info.head
+        child = fork(source, store, "child", NOW_MS, repaired=True)
+        assert source.info.head == before
+        assert (refusal(child.header, child.read()) is None) == ("edited-unknown-type/" not in str(path))
+        errors = [problem for problem in store.verify(child) if problem.severity == "error"]
+        assert errors == []
 
 
 # Repaired
