@@ -27,6 +27,15 @@ class Dialect(Protocol):
         """
         ...
 
+    @property
+    def remembers(self) -> Collection[str] | None:
+        """The types of stored facts that make up the state, and whose ``step`` alone looks at it; None: any type.
+
+        A reader who begins in the middle of a log, and wants facts of these types, has to show ``step`` the earlier
+        ones first.
+        """
+        ...
+
     def initial(self, header: SessionHeader) -> Any:
         """The state before the first fact."""
         ...
@@ -45,6 +54,7 @@ class Native:
 
     name = "native"
     touches: Mapping[str, Collection[str]] = {}
+    remembers: Collection[str] = ()
 
     def initial(self, header: SessionHeader) -> None:  # noqa: ARG002 - the protocol's
         return None

@@ -13,7 +13,7 @@ does not, or whose calls lie oddly in the log, the chunks of its call have the l
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from playhead.eventstore import chunk_rows, members
 from playhead.eventstore.chunks import Chunk, FinishChunk
@@ -32,7 +32,7 @@ _ENDS = frozenset({"turn/start", "turn/end", "step/start", "step/end", "llm/retr
 def discrepancies(session: Foldable) -> Iterator[Discrepancy]:
     """All that ``session`` says of its model calls and that cannot be so, turn by turn."""
     reader = _Reader()
-    for turn in turns_of(first_entry(session), reader.seen(session.events(deltas=True))):
+    for turn in turns_of(first_entry(session), reader.seen(_events(session))):
         found = reader.found
         for call in turn.calls:
             attempt = Attempt(session, call, turn)
@@ -55,6 +55,17 @@ def of_attempt(attempt: Attempt) -> list[Discrepancy]:
     return [*found, *compare(message, chunks, seqs)]
 
 
+@runtime_checkable
+class _JoinsDeltas(Protocol):
+    """A session that can join the deltas of a run while it reads them."""
+
+    def joined_events(self) -> Iterator[Recorded]: ...
+
+
+def _events(session: Foldable) -> Iterator[Recorded]:
+    return session.joined_events() if isinstance(session, _JoinsDeltas) else session.events()
+
+
 class _Seen(NamedTuple):
     """A chunk event, or the first of some whose deltas were joined."""
 
@@ -74,7 +85,7 @@ class _Reader:
         self._doubted: set[int] = set()
         self._unreadable: list[int] = []
         self._chunks: list[_Seen] = []
-        self._others: list[int] = []
+        self._others: set[int] = set()
         self._route: tuple[str | None, str | None] = (None, None)
         self._answers: set[str] = set()
 
@@ -93,7 +104,7 @@ class _Reader:
             else:
                 if event.type == "request/header":
                     self._route = _route(members.inner(members.inner(members.of(event), "header"), "config"))
-                self._others.append(event.seq)
+                self._others.add(event.seq)
             yield event
 
     def doubts(self, attempt: Attempt) -> bool:
@@ -163,9 +174,10 @@ class _Reader:
         place = stream.place_of(members.of(event))
         if event.source_seqs is None or any(seen.place != place for seen in self._chunks):
             return False
-        others = set(self._others)
-        behind_first = range(self._chunks[0].seq, event.seq)
-        return event.source_seqs == tuple(seq for seq in behind_first if seq not in others)
+        seqs: Iterable[int] = range(self._chunks[0].seq, event.seq)
+        if self._others:
+            seqs = (seq for seq in seqs if seq not in self._others)
+        return event.source_seqs == tuple(seqs)
 
 
 def _route(named: dict[str, Any]) -> tuple[str | None, str | None]:

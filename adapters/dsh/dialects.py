@@ -77,6 +77,8 @@ _UPCASTS: dict[str, Callable[[Recorded], Recorded]] = {
 class EarlyDialect:
     """Formats 0 and 1: the present vocabulary, and the retired shapes of earlier releases."""
 
+    remembers: Collection[str] = ("tool/result",)
+
     def __init__(self, name: str) -> None:
         self.name = name
         self.touches: Mapping[str, Collection[str]] = {
@@ -110,6 +112,8 @@ class EarlyDialect:
 
 class LaterDialect:
     """Formats 2 to 4: one function that turns a stored fact of some types into its logical event, and no state."""
+
+    remembers: Collection[str] = ()
 
     def __init__(self, name: str, upcast: Callable[[Recorded], Recorded], touches: Mapping[str, str]) -> None:
         self.name = name

@@ -65,18 +65,19 @@ def line_of(row: Row) -> Line:
     try:
         type_text = _text(row.type, "type")
         numbers = _integer(row.seq, "seq"), _integer(row.time, "time")
+        ignorable = None if row.ignorable is None else _integer(row.ignorable, "ignorable")
         data = _data(row.data)
     except MalformedRow as error:
         return Line(_undecodable(row), str(error))
-    packed = row.ignorable == 0 and type_text in chunk_rows.TAGS
+    packed = ignorable == 0 and type_text in chunk_rows.TAGS
     parts = [
         b'{"type":',
         json_text.dumps(type_text),
         b',"seq0":%d,"time0":%d,"data":' % numbers if packed else b',"seq":%d,"time":%d,"data":' % numbers,
         data.translate(_LINE_BREAKS),
     ]
-    if row.ignorable is not None and not packed:
-        parts.append(b',"ignorable":' + (b"true" if row.ignorable == 1 else b"%d" % row.ignorable))
+    if ignorable is not None and not packed:
+        parts.append(b',"ignorable":' + (b"true" if ignorable == 1 else b"%d" % ignorable))
     if row.source_event_seqs is not None:
         parts.append(b',"sourceEventSeqs":' + _kept_sources(row.source_event_seqs))
     if row.surface_op is not None:

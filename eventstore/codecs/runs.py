@@ -269,6 +269,10 @@ class _Reader:
         times = self._place(len(sizes))
         self._texts.seek(text_at + sum(sizes[:start]))
         read, session, type = self._texts.read, wanted.session, chunk_rows.EVENT_TYPE
+        if wanted.joined:
+            data = delta_run.data(middle, read(sum(sizes[start:end])))
+            found.append(Recorded(session, Seq(seq0 + start), times[start], type, data))
+            return
         for at in range(start, end):
             data = delta_run.data(middle, read(sizes[at]))
             found.append(Recorded(session, Seq(seq0 + at), times[at], type, data))

@@ -20,7 +20,8 @@ _DELTAS = frozenset({"text-delta", "reasoning-delta", "tool-call-delta"})
 class Wanted:
     """Facts with ``from_seq <= seq < to_seq``, of ``types`` or of all, none of them of a type in ``without``.
 
-    Token deltas are among them where ``deltas`` is set.
+    Token deltas are among them where ``deltas`` is set. Where ``joined`` is set too, a codec that keeps runs may give
+    the deltas of one as a single one, with the seq and the time of the first and the text of all.
     """
 
     session: SessionId
@@ -29,6 +30,7 @@ class Wanted:
     types: frozenset[str] | None
     deltas: bool
     without: frozenset[str] = frozenset()
+    joined: bool = False
 
     @classmethod
     def of(
@@ -39,10 +41,11 @@ class Wanted:
         types: Iterable[str] | None = None,
         deltas: bool = True,
         without: Iterable[str] = (),
+        joined: bool = False,
     ) -> Wanted:
         end = 2**63 if to_seq is None else to_seq
         only = None if types is None else frozenset(types)
-        return cls(session, from_seq, end, only, deltas, frozenset(without))
+        return cls(session, from_seq, end, only, deltas, frozenset(without), joined)
 
     def after(self, seq: int) -> Wanted:
         """The same, but nothing up to ``seq``."""

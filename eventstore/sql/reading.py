@@ -252,12 +252,14 @@ def facts(
     *,
     deltas: bool = True,
     without: Collection[str] = (),
+    joined: bool = False,
 ) -> Iterator[Recorded]:
     """The facts of a session in order, with positions, of ``types`` or of all, none of a type in ``without``.
 
-    What is not asked for is passed over undecoded: token deltas where ``deltas`` is False, and other types.
+    What is not asked for is passed over undecoded: token deltas where ``deltas`` is False, and other types. Deltas of
+    one run may come as one where they are to be ``joined``.
     """
-    return chain.from_iterable(_batches(reads, row, from_seq, to_seq, types, deltas, without))
+    return chain.from_iterable(_batches(reads, row, from_seq, to_seq, types, deltas, without, joined))
 
 
 def _batches(
@@ -268,12 +270,13 @@ def _batches(
     types: Collection[str] | None,
     deltas: bool,
     without: Collection[str],
+    joined: bool,
 ) -> Iterator[list[Recorded]]:
     """The same, some at a time."""
     end = row.next_seq if to_seq is None else min(to_seq, row.next_seq)
     if from_seq >= end:
         return
-    wanted = Wanted.of(row.session, from_seq, end, types, deltas, without)
+    wanted = Wanted.of(row.session, from_seq, end, types, deltas, without, joined)
     start = 0
     if from_seq > 0:
         with reads() as link:
@@ -303,21 +306,25 @@ def logical(
     deltas: bool = True,
     without: Collection[str] = (),
     strict: bool = False,
+    joined: bool = False,
 ) -> Iterator[Recorded]:
     """The events of a session in the current vocabulary, of the facts with ``from_seq <= seq < to_seq``.
 
     Left out are token deltas where ``deltas`` is False, and the types in ``without``; facts that the dialect has no
-    part in are then not even read. A retired shape that the dialect cannot read comes as it is stored; ``strict``
-    raises ``CorruptLog`` for it.
+    part in are then not even read. Deltas of one run may come as one where they are to be ``joined``. A retired shape
+    that the dialect cannot read comes as it is stored; ``strict`` raises ``CorruptLog`` for it.
     """
     state: Any = dialect.initial(SessionHeader.parse(row.header))
     touches, left_out = dialect.touches, frozenset(without)
     unread: list[str] = []
     if touches is not None:
         unread = [type for type in left_out if left_out.issuperset(touches.get(type, ()))]
-    found = facts(reads, row, from_seq, to_seq, deltas=deltas, without=unread)
-    if from_seq > 0 and state is not None:  # a dialect without state can begin anywhere
-        found = chain(facts(reads, row, 0, from_seq, touches, deltas=deltas), found)
+    found = facts(reads, row, from_seq, to_seq, deltas=deltas, without=unread, joined=joined)
+    before = (
+        touches if dialect.remembers is None else [type for type in dialect.remembers if type not in unread]
+    )
+    if from_seq > 0 and state is not None and (before is None or before):
+        found = chain(facts(reads, row, 0, from_seq, before, deltas=deltas), found)
     for fact in found:
         if touches is not None and fact.type not in touches:
             if fact.seq >= from_seq and fact.type not in left_out:

@@ -259,6 +259,15 @@ class SqlSession:
             strict=strict,
         )
 
+    def joined_events(self) -> Iterator[Recorded]:
+        """All events as ``events`` gives them, but a run of deltas of one block may come as one ``assistant/chunk``.
+
+        It has the seq and the time of the first delta and the text of all. Who wants to know what a stream adds up to,
+        not how it came, saves most of the reading.
+        """
+        row = self._fresh()
+        return reading.logical(self._store.database.read, row, self._store.dialect(row.dialect), joined=True)
+
     def lines(self, *, near_seq: int = 0) -> Iterator[bytes]:
         """The stored lines, verbatim, without line ends; the header is not among them.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -128,9 +129,49 @@ def test_a_fact_of_a_type_that_a_dialect_does_not_touch_is_its_own_event(
         assert [event is one for event in events] == [True]
 
 
+FLAT = {"turn": 1, "step": 1, "callId": "c", "content": []}
+results = st.builds(
+    lambda data, at: (
+        data,
+        {"surfaceOp": "append" if at is None else {"op": "replace", "start": at, "end": at}},
+    ),
+    st.just(FLAT) | st.just({"turn": 1, "step": 1, "message": {"id": "r", "role": "user", "content": []}}),
+    st.none() | st.integers(0, 5),
+)
+facts_and_results = st.lists(
+    st.tuples(types, json_values, st.just({})) | results.map(lambda one: ("tool/result", *one)),
+    min_size=1,
+    max_size=6,
+)
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+@given(facts=facts_and_results)
+def test_a_dialect_that_begins_in_the_middle_needs_only_what_it_says_it_remembers(
+    name: str, facts: list[tuple[str, Any, dict[str, Any]]]
+) -> None:
+    dialect = DIALECTS[name]
+    remembers = dialect.remembers
+    assert remembers is not None
+    *earlier, last = [fact(seq, type, data, **more) for seq, (type, data, more) in enumerate(facts)]
+    shown = [one for one in earlier if one.type in remembers] if last.type in remembers else []
+
+    def told(before: list[Recorded]) -> Any:
+        state = dialect.initial(HEADER)
+        for one in before:
+            with suppress(CorruptLog):
+                state, _ = dialect.step(state, one)
+        try:
+            return list(dialect.step(state, last)[1])
+        except CorruptLog as error:
+            return str(error)
+
+    assert told(earlier) == told(shown)
+
+
 def test_a_state_can_be_stepped_from_twice() -> None:
     dialect = DIALECTS["dsh-v0"]
-    flat = {"turn": 1, "step": 1, "callId": "c", "content": []}
+    flat = FLAT
     state, _ = dialect.step(dialect.initial(HEADER), fact(0, "tool/result", flat, surfaceOp="append"))
     for seq in (1, 2):  # the second step must not see what the first one added
         after, _ = dialect.step(state, fact(seq, "tool/result", flat, surfaceOp="append"))
