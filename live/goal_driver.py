@@ -15,6 +15,7 @@ The driver looks whenever the agent becomes idle or the goal changes, one look a
 
 Right before a round enters, and once more when everybody else has had a say, it must still be the round that comes
 next of the goal as it is. Otherwise the driver refuses the step, and puts what else was claimed for it back in front.
+Rounds that an earlier process left in the queue are taken out when the driver begins.
 
 A turn that ends at its token ceiling, any ``agent/error``, and the abort of a turn that is no round disarm the goal.
 """
@@ -67,6 +68,14 @@ class GoalDriver:
         agent.notices.listen(self._noticed)
         agent.session.observe(self._observed)
         agent.hooks.pre_step.add(self._pre_step)
+        self._drop_left_over()
+
+    def _drop_left_over(self) -> None:
+        """Take rounds that another process queued out of the inbox: whoever goes on does so at a new revision."""
+        inbox = self._agent.inbox
+        for message in (*inbox.next_turn, *inbox.next_step):
+            if _is_round(message):
+                inbox.remove(message.id)
 
     async def settled(self) -> None:
         """Returns when the driver has looked at everything that happened so far."""
@@ -177,11 +186,12 @@ class GoalDriver:
     async def _pre_step(
         self, proposal: Proposal, inner: Callable[[Proposal], Awaitable[Decision]]
     ) -> Decision:
-        round = self._round
-        if round is None or all(message.id != round.message for message in proposal.messages):
+        rounds = [message.id for message in proposal.messages if _is_round(message)]
+        if not rounds:
             return await inner(proposal)
-        if not self._is_next(round):
-            return self._refuse(round, proposal)
+        round = self._round
+        if round is None or rounds != [round.message] or not self._is_next(round):
+            return self._refuse(proposal)
         decision = await inner(proposal)
         if isinstance(decision, Reject):
             round.state = "rejected"
@@ -189,7 +199,7 @@ class GoalDriver:
             if view is not None and view.ref == round.ref and view.goal.phase == "active":
                 self._goals.block(view.ref, "prompt-rejected", "the prompt of a round was rejected")
             return decision
-        return decision if self._is_next(round) else self._refuse(round, proposal)
+        return decision if self._is_next(round) else self._refuse(proposal)
 
     def _is_next(self, round: _Round) -> bool:
         view = self._goals.get()
@@ -201,11 +211,16 @@ class GoalDriver:
             and round.number == view.rounds + 1
         )
 
-    def _refuse(self, round: _Round, proposal: Proposal) -> Decision:
-        round.state = "stale"
-        others = [message for message in proposal.messages if message.id != round.message]
+    def _refuse(self, proposal: Proposal) -> Decision:
+        if self._round is not None and self._round.state == "claimed":
+            self._round.state = "stale"
+        others = [message for message in proposal.messages if not _is_round(message)]
         self._agent.inbox.splice(NEXT_STEP, 0, 0, others)
         return Reject()
+
+
+def _is_round(message: Message) -> bool:
+    return isinstance(message.source, GoalSource)
 
 
 def _is_driven(view: GoalView | None) -> bool:

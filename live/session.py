@@ -61,6 +61,8 @@ class LiveSession:
         self.stored = session
         for fact in session.events(deltas=False):
             self._learn(fact)
+        for fact in session.events(self.next_seq):  # a log that ends in mid-stream ends with deltas
+            self._learn(fact)
 
     @property
     def id(self) -> SessionId:

@@ -180,3 +180,18 @@ def test_a_recorded_goal_is_driven_as_recorded(case: Json) -> None:
     run = asyncio.run(played())
     assert run.trace == case["expect"]["trace"]
     assert run.final() == case["expect"]["final"]
+
+
+def test_a_round_that_another_process_left_queued_is_taken_out_and_people_go_on() -> None:
+    async def played() -> Agent:
+        agent = live_agent(ScriptedModel([{"text": "hello"}]))
+        source = {"kind": "goal", "goalId": "goal-1", "revision": 1, "round": 1}
+        agent.send(user("left-over", source), "next-turn", False)
+        GoalDriver(agent, Goals(agent, ticking(), counting()), counting("round"))
+        agent.followup(user("m1"))
+        await agent.when_idle()
+        return agent
+
+    agent = asyncio.run(played())
+    entered = [event.json["id"] for event in agent.session.stored.read(types=("user/message",))]
+    assert entered == ["m1"]

@@ -138,6 +138,23 @@ def test_a_resumed_session_is_closed_marked_once_and_goes_on_with_the_next_turn(
     assert [fact.json["reason"] for fact in session.read(types=("request/header",))] == ["initial"]
 
 
+def test_a_session_that_ends_in_mid_stream_is_closed_behind_its_last_delta() -> None:
+    session = stored()
+    crashed = LiveSession(session, ticking())
+    crashed.append("turn/start", {"turn": 1})
+    crashed.append("step/start", {"turn": 1, "step": 1})
+    delta = {"type": "text-delta", "index": 0, "text": "half"}
+    crashed.append("assistant/chunk", {"turn": 1, "step": 1, "chunk": delta})
+    resumed = LiveSession(session, ticking())
+    added = resumed.resume()
+    assert [(event.seq, event.type) for event in added] == [
+        (3, "step/end"),
+        (4, "turn/end"),
+        (5, "session/end-seed"),
+    ]
+    assert added[0].time_ms == list(session.read())[2].time_ms
+
+
 def test_a_driver_that_takes_over_logs_its_header_as_a_resume_and_an_unchanged_one_no_more() -> None:
     session = stored()
 
