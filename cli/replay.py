@@ -166,7 +166,7 @@ def _text(replay: _Replay) -> None:
     text = ReplayText(
         part.header,
         write,
-        width=_width(),
+        measure=_width,
         rubs_out=_moves_cursor(),
         full=replay.full,
         remarks=tuple(sorted(remarks, key=lambda remark: (remark.seq is None, remark.seq or 0))),

@@ -1,7 +1,7 @@
 """What a replay waits with: it shows what is written first, and in a terminal it listens to keys.
 
 Keys: space pauses and plays on, ``s`` or enter gives the next piece, ``q`` leaves. The terminal is put into a mode in
-which keys come at once and are not echoed, and back again whatever happens.
+which keys come at once and are not echoed, and back again whatever happens, also while the program is stopped (Ctrl-Z).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import os
 import select
 import signal
 import sys
-import termios
 import time
+from importlib.util import find_spec
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -44,31 +44,18 @@ class KeyClock:
     def __init__(self, control: Control, *, signs: bool) -> None:
         self._control = control
         self._signs = signs
-        self._stdin = sys.stdin.fileno()
+        self._keys = _Keys(sys.stdin.fileno())
         self._listens = True
-        self._mode: list[Any] = []
-        self._continued: Any = None
 
     def __enter__(self) -> Self:
-        self._mode = termios.tcgetattr(self._stdin)
-        self._continued = signal.signal(signal.SIGCONT, self._take_keys)
-        self._take_keys()
+        self._keys.take()
         note(KEYS)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        signal.signal(signal.SIGCONT, self._continued)
-        termios.tcsetattr(self._stdin, termios.TCSADRAIN, self._mode)
-
-    def _take_keys(self, _signal: int = 0, _frame: FrameType | None = None) -> None:
-        """Let keys come one by one. A shell that went on with a stopped program has undone it."""
-        mode = termios.tcgetattr(self._stdin)
-        mode[3] &= ~(termios.ICANON | termios.ECHO)
-        termios.tcsetattr(self._stdin, termios.TCSADRAIN, mode)
-
-    # Clock
+        self._keys.give_back()
 
     def now_s(self) -> float:
         return time.monotonic()
@@ -80,18 +67,18 @@ class KeyClock:
         try:
             if sign:
                 print(_PAUSED, end="", file=sys.stderr, flush=True)
-            ready, _, _ = select.select([self._stdin] if self._listens else [], [], [], seconds)
+            ready, _, _ = select.select([self._keys.stdin] if self._listens else [], [], [], seconds)
         finally:
             if sign:
                 print(_UNPAUSED, end="", file=sys.stderr, flush=True)
         if ready:
-            self._press(os.read(self._stdin, 64))
+            self._press(os.read(self._keys.stdin, 64))
 
     def wake(self) -> None:
         """Nothing: keys are pressed within a wait."""
 
     def _press(self, keys: bytes) -> None:
-        if not keys:  # the terminal is gone
+        if not keys:  # nobody can press one any more
             self._listens = False
             self._control.resume()
         for key in keys.decode("ascii", "replace"):
@@ -104,10 +91,58 @@ class KeyClock:
                     self._control.stop()
 
 
+class _Keys:
+    """The mode of the terminal ``stdin``, in which keys come one by one."""
+
+    def __init__(self, stdin: int) -> None:
+        self.stdin = stdin
+        self._mode: list[Any] = []
+        self._handlers: dict[signal.Signals, Any] = {}
+
+    def take(self) -> None:
+        """Have keys come one by one, also when the program goes on after it was stopped."""
+        self._set_mode()
+        self._handlers = {
+            signal.SIGTSTP: signal.signal(signal.SIGTSTP, self._stop),
+            signal.SIGCONT: signal.signal(signal.SIGCONT, self._go_on),
+        }
+
+    def give_back(self) -> None:
+        """Have the terminal as it was."""
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        self._restore_mode()
+
+    def _set_mode(self) -> None:
+        import termios
+
+        self._mode = termios.tcgetattr(self.stdin)
+        mode = [*self._mode]
+        mode[3] &= ~(termios.ICANON | termios.ECHO)
+        termios.tcsetattr(self.stdin, termios.TCSADRAIN, mode)
+
+    def _restore_mode(self) -> None:
+        import termios
+
+        termios.tcsetattr(self.stdin, termios.TCSADRAIN, self._mode)
+
+    def _stop(self, _signal: int, _frame: FrameType | None) -> None:
+        self._restore_mode()
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTSTP)
+
+    def _go_on(self, _signal: int, _frame: FrameType | None) -> None:
+        if _is_in_front():
+            self._set_mode()
+        signal.signal(signal.SIGTSTP, self._stop)
+
+
 def has_keys() -> bool:
     """Whether a person is at the keys: stdin and stdout are a terminal, and this is the program in front of it."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return False
+    return find_spec("termios") is not None and sys.stdin.isatty() and sys.stdout.isatty() and _is_in_front()
+
+
+def _is_in_front() -> bool:
     try:
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
     except OSError:

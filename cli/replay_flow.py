@@ -27,11 +27,15 @@ class Flow:
     ``width`` is how many cells a line may have; None does not wrap. ``rubs_out`` says that the cursor can be moved.
     """
 
-    def __init__(self, width: int | None, *, rubs_out: bool = False) -> None:
-        self._width = None if width is None else max(width, _NARROWEST)
+    def __init__(self, width: int | None = None, *, rubs_out: bool = False) -> None:
+        self.resize(width)
         self._rubs_out = rubs_out
         self._lead = self._style = ""
         self._forget()
+
+    def resize(self, width: int | None) -> None:
+        """Wrap at ``width`` from now on."""
+        self._width = None if width is None else max(width, _NARROWEST)
 
     def _forget(self) -> None:
         self._cells = 0  # how far the line is written

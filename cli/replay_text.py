@@ -61,7 +61,7 @@ _CLOSE = {
 
 
 class ReplayText:
-    """Writes moments. ``width`` is that of the terminal, None where lines are not wrapped.
+    """Writes moments. ``measure`` gives the width of the terminal, which may change; None does not wrap lines.
 
     ``full`` shortens nothing. ``remarks`` about the log come before the events that they are about, in this order.
     """
@@ -71,16 +71,17 @@ class ReplayText:
         header: SessionHeader,
         write: Callable[[str], None],
         *,
-        width: int | None = None,
+        measure: Callable[[], int | None] = lambda: None,
         rubs_out: bool = False,
         full: bool = False,
         remarks: tuple[Remark, ...] = (),
     ) -> None:
         self._write = write
-        self._width = width
+        self._measure = measure
+        self._width = measure()
         self._full = full
         self._remarks = list(reversed(remarks))
-        self._flow = Flow(width, rubs_out=rubs_out)
+        self._flow = Flow(rubs_out=rubs_out)
         self._items = Items(header)
         self._order = BlockOrder()
         self._streaming: str | None = None  # the kind of the block that the flow is in
@@ -320,6 +321,8 @@ class ReplayText:
     def _gap(self, kind: str) -> None:
         """End what streams, and leave a blank line above what follows unless the two belong together."""
         self.break_off()
+        self._width = self._measure()
+        self._flow.resize(self._width)
         if self._last != "heading" and (self._last, kind) not in _CLOSE:
             self._put("")
         self._last = kind

@@ -491,7 +491,7 @@ class Terminal:
     """A person at a terminal in which a replay runs."""
 
     def __init__(self, master: int, slave: int, process: subprocess.Popen[bytes]) -> None:
-        self._master, self._slave, self._process = master, slave, process
+        self._master, self._slave, self.process = master, slave, process
         self.seen = ""
 
     def until(self, words: str) -> str:
@@ -503,12 +503,19 @@ class Terminal:
                 self.seen += os.read(self._master, 10_000).decode()
         return self.seen
 
+    def until_mode(self, mode: list[Any]) -> None:
+        """Wait until the terminal is in this mode."""
+        deadline = time.monotonic() + 30
+        while self.mode != mode:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
     def press(self, keys: bytes) -> None:
         os.write(self._master, keys)
 
     def leaves(self) -> int:
         """The exit code."""
-        return self._process.wait(timeout=30)
+        return self.process.wait(timeout=30)
 
     @property
     def mode(self) -> list[Any]:
@@ -552,6 +559,23 @@ def test_keys_pause_step_and_leave_and_the_terminal_is_as_it_was(shell: dict[str
         assert "word4" not in person.seen
         person.press(b" ")
         person.until("word4")
+        person.press(b"q")
+        assert person.leaves() == 0
+        assert person.mode == before
+
+
+@pytest.mark.heavy
+def test_a_stopped_replay_gives_the_terminal_back_and_goes_on_with_its_keys(
+    shell: dict[str, Any], slow: Path
+) -> None:
+    with terminal(shell, slow) as person:
+        before = person.mode
+        person.until("word1")
+        taken = person.mode
+        person.process.send_signal(signal.SIGTSTP)
+        person.until_mode(before)
+        person.process.send_signal(signal.SIGCONT)
+        person.until_mode(taken)
         person.press(b"q")
         assert person.leaves() == 0
         assert person.mode == before
