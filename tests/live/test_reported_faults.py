@@ -1,4 +1,4 @@
-"""Faults that people reported of other tools, from the writing side: what an agent leaves behind where they happened."""
+"""Faults that people reported of other tools, from the writing side: what an agent leaves behind in each."""
 
 from __future__ import annotations
 
