@@ -24,6 +24,7 @@ import appending
 import peers
 import replaying
 import sqlalchemy
+import streaming
 import zstandard
 from corpus import LAYOUTS, corpus
 from layouts import ITEMS, LayoutBenchmark
@@ -34,7 +35,7 @@ from rich.table import Table
 _TABLE_COLUMNS = 130
 """The width of the table where the terminal does not tell another."""
 
-_ALL = (*ITEMS, "append", "replay", "peers")
+_ALL = (*ITEMS, "append", "stream", "replay", "peers")
 
 
 def main() -> int:
@@ -106,6 +107,8 @@ def _results(options: argparse.Namespace, folder: Path, notes: Console) -> Itera
             shutil.rmtree(folder / layout)
     if "append" in wanted:
         yield from appending.results(folder / "append", options.rounds)
+    if "stream" in wanted:
+        yield from streaming.results(folder / "stream", options.rounds)
     if "replay" in wanted:
         for layout in options.layout or replaying.LAYOUTS:
             notes.print(f"one session of {options.events:,} events, {layout} ...", highlight=False)
