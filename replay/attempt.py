@@ -202,6 +202,11 @@ class Attempt:
                 for piece in stream.embedded_chunks(event):
                     yield event, piece
 
+    def message(self) -> Recorded | None:
+        """The ``assistant/message`` that it became; None where it became none."""
+        seq = self.call.message_seq
+        return None if seq is None else next(iter(self.session.events(seq, seq + 1)), None)
+
     # Request
 
     def request(self) -> Request:

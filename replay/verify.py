@@ -12,6 +12,7 @@ does not, or whose calls lie oddly in the log, the chunks of its call have the l
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -39,20 +40,26 @@ def discrepancies(session: Foldable) -> Iterator[Discrepancy]:
             if reader.doubts(attempt):
                 found += of_attempt(attempt)
         reader.forget()
-        yield from sorted(dict.fromkeys(found), key=lambda one: one.seq)
+        yield from _in_order(found)
+    yield from _in_order(reader.found)
 
 
 def of_attempt(attempt: Attempt) -> list[Discrepancy]:
     """What does not agree in one call and the message that it became, whose provider and id aside."""
     found = [Discrepancy("stream", problem.message, problem.seq) for problem in attempt.problems()]
-    if attempt.call.message_seq is None:
+    message = attempt.message()
+    if message is None:
         return found
-    (message,) = attempt.session.events(attempt.call.message_seq, attempt.call.message_seq + 1)
     chunks = [piece.chunk for piece in attempt.chunks()]
     if not chunks and message.source_seqs is None and not stream.is_embedded(message):
         return found  # of its stream nothing is recorded
     seqs = None if found or stream.is_embedded(message) else attempt.source_seqs()
     return [*found, *compare(message, chunks, seqs)]
+
+
+def _in_order(found: list[Discrepancy]) -> list[Discrepancy]:
+    """Each of ``found`` once, by seq."""
+    return sorted(dict.fromkeys(found), key=lambda one: one.seq)
 
 
 @runtime_checkable
@@ -109,7 +116,10 @@ class _Reader:
 
     def doubts(self, attempt: Attempt) -> bool:
         """Whether the chunks of a call have to be looked at one by one."""
-        return attempt.call.message_seq in self._doubted or any(map(attempt.covers, self._unreadable))
+        if attempt.call.message_seq in self._doubted:
+            return True
+        at = bisect_left(self._unreadable, attempt.from_seq)
+        return at < len(self._unreadable) and attempt.covers(self._unreadable[at])
 
     def forget(self) -> None:
         """Begin a new turn."""

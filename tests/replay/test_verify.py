@@ -184,6 +184,11 @@ def test_what_is_no_chunk_is_told_once(embedded: bool) -> None:
     assert (discrepancy.kind, "unknown chunk type 'song'" in discrepancy.message) == ("stream", True)
 
 
+def test_what_is_no_chunk_is_told_outside_of_every_call() -> None:
+    stray = {"seq": 0, "time": 0, "type": "assistant/chunk", "data": {**PLACE, "chunk": {"type": "song"}}}
+    assert (only(Log.of(recorded([stray]))).kind, only(Log.of(recorded([stray]))).seq) == ("stream", 0)
+
+
 @pytest.mark.parametrize(
     "sources",
     [[3, 4, 5, 6, 7, 8, 9], [4, 5, 6, 7, 8, 9, 10], [2, 3, 4, 5, 6, 7, 8, 9, 10], [3, 10], [], [10, 3]],
