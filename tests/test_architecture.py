@@ -39,6 +39,7 @@ AT_HOME: dict[str, tuple[str, ...]] = {
     "jinja2": ("playhead.web",),
     "typer": ("playhead.cli",),
     "rich": ("playhead.cli",),
+    "prompt_toolkit": ("playhead.cli",),
 }
 """Library -> the only packages that may import it."""
 
