@@ -168,6 +168,7 @@ def _text(replay: _Replay) -> None:
         write,
         measure=_width,
         rubs_out=_moves_cursor(),
+        end_seq=part.to_seq,
         full=replay.full,
         remarks=tuple(sorted(remarks, key=lambda remark: (remark.seq is None, remark.seq or 0))),
     )
@@ -183,7 +184,7 @@ def _text(replay: _Replay) -> None:
     if replay.control.stopped:
         text.break_off()
     else:
-        text.end(complete=part.to_seq is None)
+        text.end()
 
 
 def _chunks(replay: _Replay) -> None:

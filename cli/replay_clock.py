@@ -58,7 +58,8 @@ class KeyClock:
         self._keys.give_back()
 
     def now_s(self) -> float:
-        return time.monotonic()
+        """The time, which stands still while the program is stopped."""
+        return time.monotonic() - self._keys.away_s
 
     def wait(self, seconds: float | None) -> None:
         """Wait for the time or a key, and do what the key says."""
@@ -92,49 +93,56 @@ class KeyClock:
 
 
 class _Keys:
-    """The mode of the terminal ``stdin``, in which keys come one by one."""
+    """The mode of the terminal ``stdin``, in which keys come one by one.
+
+    ``away_s`` is how long the program was stopped. A terminal that another program has now is left alone.
+    """
 
     def __init__(self, stdin: int) -> None:
         self.stdin = stdin
-        self._mode: list[Any] = []
+        self.away_s = 0.0
+        self._stopped_s: float | None = None
+        self._before: list[Any] = []
         self._handlers: dict[signal.Signals, Any] = {}
 
     def take(self) -> None:
         """Have keys come one by one, also when the program goes on after it was stopped."""
-        self._set_mode()
+        import termios
+
+        self._before = termios.tcgetattr(self.stdin)
         self._handlers = {
             signal.SIGTSTP: signal.signal(signal.SIGTSTP, self._stop),
             signal.SIGCONT: signal.signal(signal.SIGCONT, self._go_on),
         }
+        self._set(one_by_one=True)
 
     def give_back(self) -> None:
         """Have the terminal as it was."""
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
-        self._restore_mode()
+        self._set(one_by_one=False)
 
-    def _set_mode(self) -> None:
+    def _set(self, *, one_by_one: bool) -> None:
         import termios
 
-        self._mode = termios.tcgetattr(self.stdin)
-        mode = [*self._mode]
-        mode[3] &= ~(termios.ICANON | termios.ECHO)
-        termios.tcsetattr(self.stdin, termios.TCSADRAIN, mode)
-
-    def _restore_mode(self) -> None:
-        import termios
-
-        termios.tcsetattr(self.stdin, termios.TCSADRAIN, self._mode)
+        mode = [*self._before]
+        if one_by_one:
+            mode[3] &= ~(termios.ICANON | termios.ECHO)
+        if _is_in_front():
+            termios.tcsetattr(self.stdin, termios.TCSADRAIN, mode)
 
     def _stop(self, _signal: int, _frame: FrameType | None) -> None:
-        self._restore_mode()
+        self._set(one_by_one=False)
+        self._stopped_s = time.monotonic()
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)
 
     def _go_on(self, _signal: int, _frame: FrameType | None) -> None:
-        if _is_in_front():
-            self._set_mode()
+        if self._stopped_s is not None:
+            self.away_s += time.monotonic() - self._stopped_s
+            self._stopped_s = None
         signal.signal(signal.SIGTSTP, self._stop)
+        self._set(one_by_one=True)
 
 
 def has_keys() -> bool:

@@ -63,7 +63,8 @@ _CLOSE = {
 class ReplayText:
     """Writes moments. ``measure`` gives the width of the terminal, which may change; None does not wrap lines.
 
-    ``full`` shortens nothing. ``remarks`` about the log come before the events that they are about, in this order.
+    ``end_seq`` is where the session is cut, None where all of it is shown. ``full`` shortens nothing. ``remarks`` about
+    the log come before the events that they are about, in this order.
     """
 
     def __init__(
@@ -73,12 +74,14 @@ class ReplayText:
         *,
         measure: Callable[[], int | None] = lambda: None,
         rubs_out: bool = False,
+        end_seq: int | None = None,
         full: bool = False,
         remarks: tuple[Remark, ...] = (),
     ) -> None:
         self._write = write
         self._measure = measure
         self._width = measure()
+        self._end_seq = end_seq
         self._full = full
         self._remarks = list(reversed(remarks))
         self._flow = Flow(rubs_out=rubs_out)
@@ -114,9 +117,9 @@ class ReplayText:
                 if event.type == "turn/start":
                     self._heading(self._items.turn)
 
-    def end(self, *, complete: bool) -> None:
-        """Write what is left; ``complete`` says that the log ends here, and not only what was asked for."""
-        if complete:
+    def end(self) -> None:
+        """Write what is left where the moments end."""
+        if self._end_seq is None:
             for item in self._items.rest():
                 self._item(item)
             self._tell_remarks(None)
@@ -178,14 +181,15 @@ class ReplayText:
             case "crashed":
                 self._ending("the process died here, in the middle of the model's answer", "red")
             case "open":
-                self._ending("the log ends here, in the middle of the model's answer", "yellow")
+                what = "the log ends here" if self._end_seq is None else "stopped here, as was asked for"
+                self._ending(f"{what}, in the middle of the model's answer", "yellow")
             case "unanswered" if call.failure is not None:
                 self._failed(call.failure)
             case "unanswered" if call.to_seq is not None:
                 self._ending("no answer of the model was logged in this step", "yellow")
             case "finished" if call.finish == "max-tokens":
                 self._ending("cut off: the limit of output was reached", "yellow")
-            case "finished" if not kept:
+            case "finished" if not kept and call.to_seq != self._end_seq:
                 self._ending(
                     f"finished ({clipped(call.finish or '?', 40)}), but no answer was logged", "yellow"
                 )

@@ -220,7 +220,7 @@ def played(session: Foldable) -> str:
     text = ReplayText(session.header, written.append)
     for moment in moments(part(session), lambda event: event.type in TYPES):
         text.show(moment)
-    text.end(complete=True)
+    text.end()
     return "".join(written)
 
 
@@ -368,6 +368,11 @@ def test_a_turn_alone_and_all_from_a_turn_on(play: Play, log: Script) -> None:
     assert answers() == ["answer 1", "answer 2", "answer 3"]
     cut = play("replay", log.path, "--at", 3, "--json").json_lines
     assert cut[-1]["outcome"] == "open"
+    shown = told(play("replay", log.path, "--at", 3).out)
+    assert shown.endswith(
+        "  answer 1\n  stopped here, as was asked for, in the middle of the model's answer\n"
+    )
+    assert told(play("replay", log.path, "--at", 4).out).endswith("  answer 1\n")
 
 
 @pytest.mark.parametrize(
@@ -533,7 +538,12 @@ def terminal(shell: dict[str, Any], *words: object) -> Iterator[Terminal]:
         )  # the first terminal that is opened becomes the session's own
 
     process = subprocess.Popen(
-        [*PROGRAM, *map(str, words)], stdin=slave, stdout=slave, stderr=slave, preexec_fn=take, **shell
+        [*PROGRAM, *map(str, words)],
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        preexec_fn=take,
+        env=shell["env"],
     )
     try:
         yield Terminal(master, slave, process)
