@@ -97,7 +97,19 @@ def test_the_benchmarks_measure_every_item_and_write_what_they_found(tmp_path: P
     assert done.returncode in (0, 1), done.stderr
     results = json.loads(out.read_text(encoding="utf-8"))["results"]
     assert {result["item"] for result in results} == {
-        *("import", "size", "export", "facts", "fold", "full fold", "verify", "append", "replay", "peers")
+        *(
+            "import",
+            "size",
+            "export",
+            "facts",
+            "fold",
+            "full fold",
+            "verify",
+            "append",
+            "stream",
+            "replay",
+            "peers",
+        )
     }
     assert all(result["ratio"] > 0 for result in results)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["playhead-benchmarks", "result.json"]
