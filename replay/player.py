@@ -1,8 +1,8 @@
-"""Items of a recording given out again when they are due: ``play`` waits, ``play_async`` awaits.
+"""Items of a recording given out again when they are due, to a thread that waits for them.
 
 What is due when is told by ``schedule.py``, pausing and stepping by ``control.py``; here is who waits. A wait is for a
 moment counted from the start, never a sum of waits, so that late wake-ups do not add up; who takes the items slowly
-gets what is overdue at once. A wait ends early when the control says something else.
+gets what is overdue at once. A wait ends early when the control says something else. For tasks: ``async_player.py``.
 
     for chunk in play(attempt.chunks(), Pace(speed=4)):
         ...
@@ -10,11 +10,9 @@ gets what is overdue at once. A wait ends early when the control says something 
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from playhead.replay.control import Control
@@ -40,16 +38,6 @@ class Clock(Protocol):
         ...
 
 
-class AsyncClock(Protocol):
-    """What ``play_async`` waits with; see ``Clock``."""
-
-    def now_s(self) -> float: ...
-
-    async def wait(self, seconds: float | None) -> None: ...
-
-    def wake(self) -> None: ...
-
-
 class ThreadClock:
     """Real time for the thread that plays."""
 
@@ -65,26 +53,6 @@ class ThreadClock:
 
     def wake(self) -> None:
         self._woken.set()
-
-
-class LoopClock:
-    """Real time for the event loop that runs."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._woken = asyncio.Event()
-
-    def now_s(self) -> float:
-        return self._loop.time()
-
-    async def wait(self, seconds: float | None) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._woken.wait()
-        self._woken.clear()
-
-    def wake(self) -> None:
-        self._loop.call_soon_threadsafe(self._woken.set)
 
 
 def play(
@@ -103,34 +71,12 @@ def play(
     with control.waking(clock.wake):
         for due_ms, item in scheduled(items, pace, idle):
             while (left_s := control.remaining_s(due_ms / 1000, clock.now_s())) != 0:
-                clock.wait(_wait(left_s))
+                clock.wait(bounded(left_s))
             if control.stopped:
                 return
             yield item
 
 
-async def play_async(
-    items: Iterable[T],
-    pace: Pace = RECORDED,
-    *,
-    idle: Callable[[T], bool] = never_idle,
-    control: Control | None = None,
-    clock: AsyncClock | None = None,
-) -> AsyncIterator[T]:
-    """What ``play`` gives, for a task: other tasks run while it waits, and before each item that is due at once.
-
-    The items are taken from their iterator in the event loop's thread.
-    """
-    control, clock = control or Control(), clock or LoopClock()
-    with control.waking(clock.wake):
-        for due_ms, item in scheduled(items, pace, idle):
-            await asyncio.sleep(0)
-            while (left_s := control.remaining_s(due_ms / 1000, clock.now_s())) != 0:
-                await clock.wait(_wait(left_s))
-            if control.stopped:
-                return
-            yield item
-
-
-def _wait(left_s: float | None) -> float | None:
+def bounded(left_s: float | None) -> float | None:
+    """So long at most, for one wait; None stays without an end."""
     return None if left_s is None else min(left_s, _LONGEST_WAIT_S)

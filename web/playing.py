@@ -9,7 +9,7 @@ from itertools import chain
 
 from starlette.types import Receive, Scope, Send
 
-from playhead.replay.player import play_async
+from playhead.replay.async_player import play_async
 from playhead.replay.schedule import Pace
 from playhead.web.answers import Answer, TimedPiece
 from playhead.web.connection import Connection

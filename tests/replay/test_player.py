@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from playhead.replay.async_player import play_async
 from playhead.replay.control import Control
-from playhead.replay.player import play, play_async
+from playhead.replay.player import play
 from playhead.replay.schedule import RECORDED, UNPACED, Pace
 
 
