@@ -18,7 +18,6 @@ from playhead.eventstore.codecs.wanted import Wanted
 from playhead.eventstore.dialect import Dialect
 from playhead.eventstore.errors import CorruptLog
 from playhead.eventstore.header import SessionHeader
-from playhead.eventstore.ids import Position
 from playhead.eventstore.recorded import Recorded
 from playhead.eventstore.sql import commits
 from playhead.eventstore.sql.engine import Link, Reads, held
@@ -219,10 +218,12 @@ class Positions:
 
     def place(self, facts: list[Recorded]) -> None:
         """Give ``facts`` their positions; one that the commit log does not know keeps None."""
+        position: Any  # a Position, without the call that says so
         for fact in facts:
-            if not self._known <= fact.seq < self._behind and not self._found(fact.seq):
-                continue
-            fact.position = Position(self._ahead + fact.seq)
+            seq = fact.seq
+            if self._known <= seq < self._behind or self._found(seq):
+                position = self._ahead + seq
+                fact.position = position
 
     def _found(self, seq: int) -> bool:
         """Whether a commit holds ``seq``; it is remembered then."""
@@ -292,7 +293,7 @@ def _batches(
         if last is not None:
             # What was read as rows may have been sealed since, into a segment that goes further.
             wanted = wanted.after(last.seq)
-        if isinstance(page, StoredSegment) and page.n and page.seq0 >= end:
+        if isinstance(page, StoredSegment) and page.seq0 + page.n >= end:
             return
 
 
@@ -327,8 +328,7 @@ def logical(
         found = chain(facts(reads, row, 0, from_seq, before, deltas=deltas), found)
     for fact in found:
         if touches is not None and fact.type not in touches:
-            if fact.seq >= from_seq and fact.type not in left_out:
-                yield fact
+            yield fact
             continue
         events: Sequence[Recorded] = (fact,)
         try:

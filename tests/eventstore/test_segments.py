@@ -123,6 +123,8 @@ def deltas(draw: st.DrawFn, seq: int) -> list[bytes]:
 def other_lines(draw: st.DrawFn, seq: int) -> list[bytes]:
     time = draw(times)
     row = {"turn": 1, "step": 1, "index": 0, "dt": [1, -2], "texts": ["a", "bé", ""]}
+    cited = {"sourceEventSeqs": list(range(seq, seq + 5))}
+    replacing = {"op": "replace", "start": 0, "end": seq}
     line = draw(
         st.sampled_from(
             [
@@ -134,6 +136,24 @@ def other_lines(draw: st.DrawFn, seq: int) -> list[bytes]:
                     "assistant/message", seq, {}, time, sourceEventSeqs=[seq + 3, seq + 4, seq + 5, seq + 6]
                 ),
                 event("assistant/message", seq, {}, time, sourceEventSeqs=[[1, 9], 12]),
+                event("assistant/message", seq, {}, time, **cited, surfaceOp="append"),
+                event("assistant/message", seq, {}, time, ignorable=True, **cited, surfaceOp="append"),
+                event("assistant/message", seq, {}, time, **cited, surfaceOp=replacing),
+                event("assistant/message", seq, {}, time, surfaceOp=replacing),
+                event("assistant/message", seq, {}, time, **cited, ignorable=True),
+                event("assistant/message", seq, cited, time),
+                event("assistant/message", seq, cited, time, surfaceOp="append"),
+                event("assistant/message", seq, cited, time, sourceEventSeqs=[]),
+                event("assistant/message", seq, cited, time, **cited),
+                event("assistant/message", seq, [cited], time, surfaceOp={"sourceEventSeqs": 1}),
+                event("assistant/message", seq, {}, time, **cited)[:-1]
+                + b',"surfaceOp":"append","surfaceOp":1}',
+                event("assistant/message", seq, {}, time, surfaceOp=1, **cited)[:-1]
+                + b',"surfaceOp":"append"}',
+                event("assistant/message", seq, {}, time)[:-1] + b',"sourceEventSeqs":[1,2],"data":{"b":1}}',
+                event("assistant/message", seq, {}, time, sourceEventSeqs=7)[:-1]
+                + b',"sourceEventSeqs":[1,2,3,4],"surfaceOp":"append"}',
+                event("assistant/message", seq, {}, time)[:-1] + b' , "sourceEventSeqs" : [1,2,3,4]}',
                 event("x", seq, {"a": 1}, time).replace(b'"a":1', b'"a":1,"a":2'),
                 event("x", seq, {}, time).replace(b'"x"', b'"x","type":"y"'),
                 event("x", seq, {}, time)[:-3],

@@ -122,6 +122,7 @@ def test_a_fact_of_a_type_that_a_dialect_does_not_touch_is_its_own_event(
 ) -> None:
     dialect = DIALECTS[name]
     assert dialect.touches is not None
+    assert set(dialect.remembers or ()) <= set(dialect.touches)
     if type not in dialect.touches:
         state, one = dialect.initial(HEADER), fact(0, type, data)
         after, events = dialect.step(state, one)
