@@ -109,10 +109,10 @@ class Recorded:
     @property
     def source_seqs(self) -> tuple[Seq, ...] | None:
         """The seqs of the facts that this one was made of; None where it names none."""
-        seqs = self._source_seqs
+        seqs: Any = self._source_seqs
         if type(seqs) is range:  # hundreds of numbers, of which most readers want none
-            seqs = self._source_seqs = tuple(map(Seq, seqs))
-        return seqs
+            self._source_seqs = seqs = tuple(seqs)
+        return seqs  # type: ignore[no-any-return]
 
     @property
     def json(self) -> Any:

@@ -156,8 +156,9 @@ def finished_by(reason: dict[str, Any]) -> tuple[Outcome, str | None, CallFailur
 
 def _count(data: dict[str, Any], key: str) -> int | None:
     value = data.get(key)
-    if type(value) is not int or value > SAFE_INTEGER:
-        value = whole(data, key)
+    if value is None or (type(value) is int and 0 <= value <= SAFE_INTEGER):
+        return value
+    value = whole(data, key)
     return value if value is not None and value >= 0 else None
 
 
