@@ -1,58 +1,41 @@
-"""Every recorded delivery case: the same ordered trace and the same end, in memory and on SQLite."""
+"""Every recorded delivery case: the same ordered trace and the same end, wherever the session is kept."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
+from live_places import Place
 from reference import cases
-from scripted_model import GatedTools, Gates, ScriptedModel, counting, settled, ticking, user
+from scripted_model import GatedTools, Gates, ScriptedModel, counting, ticking, user
 
-import playhead
 from playhead.eventstore.chunk_source import ModelRequest
-from playhead.eventstore.header import SessionHeader
-from playhead.eventstore.ids import SessionId
-from playhead.eventstore.log import NewEvent, Store
-from playhead.eventstore.memory import MemoryLog
+from playhead.eventstore.log import NewEvent
 from playhead.eventstore.recorded import Recorded
 from playhead.eventstore.request_header import CallConfig
 from playhead.live.agent import Agent
 from playhead.live.hooks import CallFailed, Enter, Proposal, Reject, Retry, Stopping
 from playhead.live.notices import Notice
 from playhead.live.options import AgentOptions
-from playhead.live.session import LiveSession
 
 Json = dict[str, Any]
 PLUGIN = {"kind": "plugin", "plugin": "p"}
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    in_memory = request.param == "memory"
-    made: Store = MemoryLog(ticking()) if in_memory else playhead.open_store(str(tmp_path / "store.sqlite"))
-    with closing(made):
-        yield made
-
-
 class Scenario:
     """One case on the way: the agent, its hooks, and the trace so far."""
 
-    def __init__(self, case: Json, store: Store) -> None:
+    def __init__(self, case: Json, place: Place) -> None:
+        self.place = place
         self.case = case
         self.trace: list[Any] = []
         self.gates = Gates()
         self.model = ScriptedModel(case["model"], self.gates)
         self._fired: set[int] = set()
-        header = SessionHeader(SessionId("s1"), 1, seed_length=case.get("seedLength"))
-        session = store.create(header)
-        if case.get("seed"):
-            session.append([NewEvent(event["type"], event["data"], 1) for event in case["seed"]])
-        self.live = LiveSession(session, ticking())
-        if case.get("seed"):
+        seed = [NewEvent(event["type"], event["data"], 1) for event in case.get("seed", ())]
+        self.live = place.live(seed, case.get("seedLength"))
+        if seed:
             self.live.resume()
         options = AgentOptions(
             self.model,
@@ -104,12 +87,12 @@ class Scenario:
                 case "wait_idle":
                     await self.agent.when_idle()
                 case "settle":
-                    await settled()
+                    await self.place.settled()
                 case _:
                     self.act(action)
             told = {"after": action["do"]} | ({"id": action["id"]} if "id" in action else {})
             self.trace.append(["mark", told, {"status": self.agent.status}])
-        await settled()
+        await self.place.settled()
 
     def _durable(self, event: Recorded) -> None:
         data = event.json
@@ -192,9 +175,9 @@ def _name(block: Json) -> str:
 
 
 @pytest.mark.parametrize("case", cases("delivery_matrix", "scenarios"))
-def test_a_recorded_delivery_leaves_the_same_trace_and_the_same_end(case: Json, store: Store) -> None:
+def test_a_recorded_delivery_leaves_the_same_trace_and_the_same_end(case: Json, place: Place) -> None:
     async def played() -> Scenario:
-        scenario = Scenario(case, store)
+        scenario = Scenario(case, place)
         await scenario.run()
         return scenario
 

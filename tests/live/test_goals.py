@@ -6,12 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
+from live_places import Place
 from reference import cases
-from scripted_model import Gates, ScriptedModel, counting, settled, ticking, user
+from scripted_model import Gates, ScriptedModel, counting, ticking, user
 
-from playhead.eventstore.header import SessionHeader
-from playhead.eventstore.ids import SessionId
-from playhead.eventstore.memory import MemoryLog
 from playhead.eventstore.recorded import Recorded
 from playhead.eventstore.request_header import CallConfig
 from playhead.live.agent import Agent
@@ -24,8 +22,7 @@ from playhead.live.session import LiveSession
 Json = dict[str, Any]
 
 
-def live_agent(model: ScriptedModel | None = None) -> Agent:
-    session = LiveSession(MemoryLog(ticking()).create(SessionHeader(SessionId("s1"), 1)), ticking())
+def live_agent(session: LiveSession, model: ScriptedModel | None = None) -> Agent:
     options = AgentOptions(
         model or ScriptedModel([]),
         CallConfig(provider="mock", model="m"),
@@ -77,8 +74,10 @@ def operate(goals: Goals, op: Json) -> GoalView | None:
 
 
 @pytest.mark.parametrize("case", cases("goal_fold", "service"))
-def test_an_operation_gives_what_was_recorded_and_appends_only_what_was_accepted(case: Json) -> None:
-    agent = live_agent()
+def test_an_operation_gives_what_was_recorded_and_appends_only_what_was_accepted(
+    case: Json, place: Place
+) -> None:
+    agent = live_agent(place.live())
     goals = Goals(agent, ticking(), counting())
     told: list[Json] = []
     for op in case["ops"]:
@@ -87,19 +86,20 @@ def test_an_operation_gives_what_was_recorded_and_appends_only_what_was_accepted
         except GoalError as refused:
             told.append({"error": refused.code})
     assert told == case["expect"]
-    appended = [event.json["operation"] for event in agent.session.stored.read()]
+    appended = [event.json["operation"] for event in place.stored().read()]
     assert appended == case["durable_operations"]
 
 
 class Run:
     """One recorded run of the driver."""
 
-    def __init__(self, case: Json) -> None:
+    def __init__(self, case: Json, place: Place) -> None:
         self.case = case
+        self.place = place
         self.gates = Gates()
         answers = [{"code": answer["error"]} if "error" in answer else answer for answer in case["model"]]
         self.model = ScriptedModel(answers, self.gates)
-        self.agent = live_agent(self.model)
+        self.agent = live_agent(place.live(), self.model)
         self.goals = Goals(self.agent, ticking(), counting("goal"))
         self.driver = GoalDriver(self.agent, self.goals, counting("round"))
         if case.get("preReject") == "inner":
@@ -134,7 +134,7 @@ class Run:
                 case "idle":
                     await self._idle()
                 case "settle":
-                    await settled()
+                    await self.place.settled()
                 case {"create": request}:
                     self.goals.create(request["objective"], request["maxGoalRounds"])
                 case {"op": op}:
@@ -150,9 +150,10 @@ class Run:
         await self._idle()
 
     async def _idle(self) -> None:
-        await settled()
+        await self.place.settled()
         await self.agent.when_idle()
         await self.driver.settled()
+        await self.place.settled()
 
     def final(self) -> Json:
         view = self.goals.get()
@@ -171,9 +172,9 @@ class Run:
 
 
 @pytest.mark.parametrize("case", cases("goal_driver", "scenarios"))
-def test_a_recorded_goal_is_driven_as_recorded(case: Json) -> None:
+def test_a_recorded_goal_is_driven_as_recorded(case: Json, place: Place) -> None:
     async def played() -> Run:
-        run = Run(case)
+        run = Run(case, place)
         await run.play()
         return run
 
@@ -182,9 +183,9 @@ def test_a_recorded_goal_is_driven_as_recorded(case: Json) -> None:
     assert run.final() == case["expect"]["final"]
 
 
-def test_a_round_that_another_process_left_queued_is_taken_out_and_people_go_on() -> None:
+def test_a_round_that_another_process_left_queued_is_taken_out_and_people_go_on(place: Place) -> None:
     async def played() -> Agent:
-        agent = live_agent(ScriptedModel([{"text": "hello"}]))
+        agent = live_agent(place.live(), ScriptedModel([{"text": "hello"}]))
         source = {"kind": "goal", "goalId": "goal-1", "revision": 1, "round": 1}
         agent.send(user("left-over", source), "next-turn", False)
         GoalDriver(agent, Goals(agent, ticking(), counting()), counting("round"))
@@ -192,6 +193,6 @@ def test_a_round_that_another_process_left_queued_is_taken_out_and_people_go_on(
         await agent.when_idle()
         return agent
 
-    agent = asyncio.run(played())
-    entered = [event.json["id"] for event in agent.session.stored.read(types=("user/message",))]
+    asyncio.run(played())
+    entered = [event.json["id"] for event in place.stored().read(types=("user/message",))]
     assert entered == ["m1"]

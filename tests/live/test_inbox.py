@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from live_places import Place
 from reference import cases
 from scripted_model import ticking, user
 
@@ -22,12 +23,9 @@ Json = dict[str, Any]
 LISTS = ("next-turn", "next-step")
 
 
-def live_session(events: list[Json], seed_length: int | None = None) -> LiveSession:
-    """A session that begins with ``events``."""
-    session = MemoryLog(ticking()).create(SessionHeader(SessionId("s1"), 1, seed_length=seed_length))
-    if events:
-        session.append([NewEvent(event["type"], event["data"], 1) for event in events])
-    return LiveSession(session, ticking())
+def in_memory() -> LiveSession:
+    """An empty session in memory."""
+    return LiveSession(MemoryLog(ticking()).create(SessionHeader(SessionId("s1"), 1)), ticking())
 
 
 def pending(inbox: Inbox) -> Json:
@@ -64,8 +62,8 @@ def apply(inbox: Inbox, op: Json) -> Any:
 
 
 @pytest.mark.parametrize("case", cases("inbox_splices", "cases"))
-def test_an_operation_leaves_the_recorded_events_lists_and_notices(case: Json) -> None:
-    session, notices = live_session([]), Notices()
+def test_an_operation_leaves_the_recorded_events_lists_and_notices(case: Json, place: Place) -> None:
+    session, notices = place.live(), Notices()
     inbox = Inbox(session, notices)
     for target in LISTS:
         for id in case["initial"][target]:
@@ -80,7 +78,7 @@ def test_an_operation_leaves_the_recorded_events_lists_and_notices(case: Json) -
         assert refused.value.kind == expected["error"]
     else:
         assert apply(inbox, case["op"]) == expected["returns"]
-    appended = [event.json for event in session.stored.read(before)]
+    appended = [event.json for event in place.stored().read(before)]
     assert appended == expected["events"]
     assert pending(inbox) == expected["lists"]
     assert [
@@ -91,8 +89,11 @@ def test_an_operation_leaves_the_recorded_events_lists_and_notices(case: Json) -
 
 
 @pytest.mark.parametrize("case", cases("inbox_splices", "folds"))
-def test_a_restart_finds_the_lists_that_the_log_gives_or_says_where_it_breaks(case: Json) -> None:
-    session = live_session(case["events"], case.get("seedLength"))
+def test_a_restart_finds_the_lists_that_the_log_gives_or_says_where_it_breaks(
+    case: Json, place: Place
+) -> None:
+    events = [NewEvent(event["type"], event["data"], 1) for event in case["events"]]
+    session = place.live(events, case.get("seedLength"))
     if "error_at_seq" in case["expect"]:
         with pytest.raises(CorruptLog) as found:
             Inbox(session, Notices())
@@ -105,14 +106,14 @@ def test_a_restart_finds_the_lists_that_the_log_gives_or_says_where_it_breaks(ca
 
 
 def test_a_message_without_an_id_is_refused_and_leaves_no_trace() -> None:
-    session = live_session([])
+    session = in_memory()
     with pytest.raises(InvalidSplice, match="without an id"):
         Inbox(session, Notices()).append("next-turn", user(""))
     assert session.next_seq == 0
 
 
 def test_changing_a_message_after_it_was_sent_changes_nothing_that_is_pending() -> None:
-    session = live_session([])
+    session = in_memory()
     inbox = Inbox(session, Notices())
     content = [{"type": "text", "text": "as sent"}]
     message = Message.decode({"id": "m", "role": "user", "content": content, "source": {"kind": "user"}})

@@ -8,19 +8,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from live_places import Place
 from reference import cases, vectors
 from scripted_model import ScriptedModel, counting, ticking, user
 
 from playhead.eventstore.failures import Failure
-from playhead.eventstore.header import SessionHeader
-from playhead.eventstore.ids import SessionId
-from playhead.eventstore.memory import MemoryLog
 from playhead.eventstore.recorded import Recorded
 from playhead.eventstore.request_header import CallConfig
 from playhead.live.agent import Agent
 from playhead.live.options import AgentOptions
 from playhead.live.retry import Retries, RetryPolicy
-from playhead.live.session import LiveSession
 
 Json = dict[str, Any]
 WANTED = frozenset({"llm/retry", "llm/retry-started", "assistant/message", "step/end", "turn/end"})
@@ -46,8 +43,8 @@ def answer_of(attempt: Any) -> Json:
     return failure
 
 
-async def played(case: Json) -> list[list[Any]]:
-    session = LiveSession(MemoryLog(ticking()).create(SessionHeader(SessionId("s1"), 1)), ticking())
+async def played(case: Json, place: Place) -> list[list[Any]]:
+    session = place.live()
     model = ScriptedModel([answer_of(attempt) for attempt in case["attempts"]])
     options = AgentOptions(model, CallConfig(provider="mock", model="m"), clock=ticking(), new_id=counting())
     agent = Agent(session, options)
@@ -72,8 +69,8 @@ async def played(case: Json) -> list[list[Any]]:
 
 
 @pytest.mark.parametrize("case", cases("llm_retry", "scenarios"))
-def test_a_recorded_failure_is_retried_as_recorded(case: Json) -> None:
-    assert asyncio.run(played(case)) == case["expect"]
+def test_a_recorded_failure_is_retried_as_recorded(case: Json, place: Place) -> None:
+    assert asyncio.run(played(case, place)) == case["expect"]
 
 
 def test_the_default_policy_is_the_recorded_one() -> None:
