@@ -17,7 +17,7 @@ from playhead.adapters.providers.dialects import Recordings
 from playhead.eventstore import members
 from playhead.eventstore.chunk_source import ModelRequest
 from playhead.eventstore.exchange import Exchange
-from playhead.eventstore.log import Session, SessionInfo
+from playhead.eventstore.log import Session, SessionInfo, Store
 from playhead.replay.attempt import Attempt, attempts
 from playhead.replay.timed_chunk import TimedChunk
 
@@ -123,6 +123,16 @@ class Recording:
         """(model, provider) of its calls, each once, in order."""
         named = ((call.attempt.model, call.attempt.provider or "") for call in self.calls)
         return list(dict.fromkeys((model, provider) for model, provider in named if model))
+
+
+def with_subagents(named: Iterable[tuple[Store, Session]]) -> list[Session]:
+    """The sessions that were ``named``, each with its store, and behind them those that they started, each once."""
+    named = list(named)
+    found = {session.id: session for _, session in named}
+    for store, session in named:
+        for info in subagents_of(session.id, store.sessions()):
+            found.setdefault(info.id, store.session(info.id))
+    return list(found.values())
 
 
 def subagents_of(parent: str, sessions: Iterable[SessionInfo]) -> list[SessionInfo]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -195,10 +196,8 @@ def test_an_override_replaces_any_kind_of_call() -> None:
 )
 @settings(max_examples=200)
 def test_any_document_is_an_override_or_an_error_of_ours(document: Any) -> None:
-    try:
-        parse_override(document).applied(["a"])
-    except OverrideError as error:
-        assert str(error)
+    with suppress(OverrideError):
+        assert len(parse_override(document).applied(["a"])) >= 0
 
 
 def test_entries_come_back_from_their_json() -> None:
@@ -236,10 +235,8 @@ def test_texts_of_a_request_stand_in_the_order_in_which_they_are_written() -> No
 @given(st.text("{}fromRequest:a()[]+*?.\\<|", max_size=30), st.text("ab}", max_size=10))
 @settings(max_examples=200)
 def test_any_text_is_filled_or_an_error_of_ours(value: str, text: str) -> None:
-    try:
+    with suppress(PlaceholderError, NoMatch):
         assert isinstance(fill(value, text), str)
-    except (PlaceholderError, NoMatch) as error:
-        assert str(error)
 
 
 # Claims
@@ -281,7 +278,7 @@ def test_calls_without_a_session_share_one_cursor() -> None:
 def test_a_call_too_many_and_a_session_too_many_are_errors_that_say_so() -> None:
     claims = Claims(scripts(1))
     taken(claims, "x")
-    with pytest.raises(ScriptExhausted, match="call 2 .*'r0'.* exhausted"):
+    with pytest.raises(ScriptExhausted, match=r"call 2 of session 'r0': the script is exhausted"):
         taken(claims, "x")
     with pytest.raises(TooManySessions, match="'y'"):
         taken(claims, "y")
