@@ -1,0 +1,603 @@
+"""What a proxy saw becomes sessions: one for each conversation, with its turns, steps, messages and model calls."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from recordings import (
+    DIALECTS,
+    JSON,
+    KEY,
+    answer,
+    answered,
+    check,
+    chunks_of,
+    events_of,
+    only,
+    open_new,
+    problems,
+    recorded,
+    request_of,
+    result,
+    said,
+    sessions,
+    shape,
+    transcript,
+)
+
+import playhead
+from playhead.adapters.providers.asked import asked
+from playhead.adapters.providers.dialect import ProviderDialect
+from playhead.adapters.providers.dialects import dialect
+from playhead.eventstore import json_text
+from playhead.eventstore.sql.store import SqlStore
+from playhead.replay.attempt import Attempt, attempts
+
+OPENAI = dialect("openai-chat")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqlStore]:
+    with open_new(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture(params=DIALECTS)
+def spoken(request: pytest.FixtureRequest) -> ProviderDialect:
+    return dialect(request.param)
+
+
+def calls_of(store: SqlStore) -> list[Attempt]:
+    return [attempt for attempt in attempts(only(store)) if not attempt.is_inherited]
+
+
+# One conversation
+
+LS = ("c1", "ls", '{"path": "."}')
+CAT = ("c2", "cat", '{"path": "a"}')
+TALK = [
+    ([], [said("Hi.")], ("Hello there.",)),
+    ([answered("Hello there.")], [said("List.")], ("Let me see.", LS, CAT)),
+    ([answered("Let me see.", LS, CAT)], [result("c1", "a b"), result("c2", "aaa")], ("Two files.",)),
+    ([answered("Two files.")], [said("Thanks.")], ("Welcome.",)),
+]
+
+
+def talk(store: SqlStore, spoken: ProviderDialect, *, restarts: bool = False, **rules: Any) -> None:
+    """A conversation of three turns, with tools in the second."""
+    history: list[dict[str, Any]] = []
+    if restarts:
+        for earlier, added, said_back in TALK:
+            history += [*earlier, *added]
+            with recorded(store, dialect=spoken, **rules) as recording:
+                recording.call(spoken, history, *said_back)
+        return
+    with recorded(store, dialect=spoken, **rules) as recording:
+        for earlier, added, said_back in TALK:
+            history += [*earlier, *added]
+            recording.call(spoken, history, *said_back)
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["one-proxy", "a-proxy-per-call"])
+def test_a_conversation_with_tools_is_one_session_with_its_turns_and_steps(
+    store: SqlStore, spoken: ProviderDialect, restarts: bool
+) -> None:
+    talk(store, spoken, restarts=restarts)
+    session = only(store)
+    check(session)
+    assert transcript(session) == [
+        "user: Hi.",
+        "model: Hello there.",
+        "user: List.",
+        'model: Let me see. ls({"path": "."}) cat({"path": "a"})',
+        "tool: a b",
+        "tool: aaa",
+        "model: Two files.",
+        "user: Thanks.",
+        "model: Welcome.",
+    ]
+    assert shape(session) == [
+        "recording/started",
+        *("turn/start 1", "step/start 1 1", "user/message", "request/header", "request/context"),
+        *("assistant/message", "step/end 1 1", "turn/end 1"),
+        *("turn/start 2", "step/start 2 1", "user/message", "assistant/message"),
+        *("tool/call", "tool/result", "tool/call", "tool/result", "step/end 2 1"),
+        *("step/start 2 2", "assistant/message", "step/end 2 2", "turn/end 2"),
+        *(
+            "turn/start 3",
+            "step/start 3 1",
+            "user/message",
+            "assistant/message",
+            "step/end 3 1",
+            "turn/end 3",
+        ),
+    ]
+    found = calls_of(store)
+    assert [(call.turn, call.step, call.number, call.outcome) for call in found] == [
+        (1, 1, 1, "finished"),
+        (2, 1, 1, "finished"),
+        (2, 2, 1, "finished"),
+        (3, 1, 1, "finished"),
+    ]
+    assert all(call.call.tokens and call.call.tokens.output == 7 for call in found)
+    assert all(call.provider == spoken.name and call.model == "m" for call in found)
+
+
+def test_what_is_recorded_is_verified(store: SqlStore, spoken: ProviderDialect) -> None:
+    talk(store, spoken)
+    assert not problems(store)
+
+
+def test_the_recorded_requests_are_built_again_from_the_log(store: SqlStore, spoken: ProviderDialect) -> None:
+    talk(store, spoken)
+    bodies = [json.loads(exchange.request) for exchange in only(store).exchanges()]
+    built = [spoken.build_request(asked(call.request())) for call in calls_of(store)]
+    assert built == bodies
+
+
+def test_each_call_keeps_its_bytes_at_the_place_of_its_attempt(
+    store: SqlStore, spoken: ProviderDialect
+) -> None:
+    talk(store, spoken)
+    kept = list(only(store).exchanges())
+    assert [(found.turn, found.step, found.number, found.seq) for found in kept] == [
+        (call.turn, call.step, call.number, call.seq) for call in calls_of(store)
+    ]
+    assert [found.body for found in kept] == [
+        b"".join(events_of(spoken, *said_back)) for _, _, said_back in TALK
+    ]
+
+
+def test_without_the_wire_only_the_meaning_is_kept(store: SqlStore) -> None:
+    talk(store, OPENAI, keeps_wire=False)
+    assert not list(only(store).exchanges())
+    assert len(calls_of(store)) == 4
+
+
+def test_chunks_have_the_times_at_which_their_pieces_came(store: SqlStore) -> None:
+    with recorded(store) as recording:
+        tape = recording.ask(OPENAI, [said("Hi.")])
+        tape.head(200, [("content-type", "text/event-stream")], 1_000)
+        for time_ms, piece in enumerate(events_of(OPENAI, "a b c"), 2_000):
+            tape.piece(piece, time_ms)
+        tape.ended("complete")
+    texts = [timed.time_ms for timed in calls_of(store)[0].chunks() if hasattr(timed.chunk, "text")]
+    assert texts == [2_001, 2_002, 2_003]
+
+
+def test_an_answer_that_was_not_streamed_is_recorded_from_its_body(
+    store: SqlStore, spoken: ProviderDialect
+) -> None:
+    body = {**spoken.build_request(request_of([said("Hi.")])), "stream": False}
+    whole = json_text.dumps(spoken.encode_whole(chunks_of("Hello.", LS), model="m", id="r1"))
+    with recorded(store, dialect=spoken) as recording:
+        answer(recording.ask(spoken, [], body=body), [whole[:20], whole[20:]], headers=JSON)
+    assert transcript(only(store)) == ["user: Hi.", 'model: Hello. ls({"path": "."})']
+    (call,) = calls_of(store)
+    assert call.outcome == "finished"
+    assert len({timed.time_ms for timed in call.chunks()}) == 1
+    check(only(store))
+
+
+def test_an_encoded_answer_is_recorded_as_what_it_says(store: SqlStore) -> None:
+    packer = zlib.compressobj(wbits=31)
+    pieces = [packer.compress(piece) + packer.flush(zlib.Z_SYNC_FLUSH) for piece in events_of(OPENAI, "a b")]
+    pieces.append(packer.flush())
+    headers = [("content-type", "text/event-stream"), ("Content-Encoding", "gzip")]
+    with recorded(store) as recording:
+        answer(recording.ask(OPENAI, [said("Hi.")]), pieces, headers=headers)
+    assert transcript(only(store))[-1] == "model: a b"
+    (kept,) = only(store).exchanges()
+    assert kept.body == b"".join(events_of(OPENAI, "a b"))
+    assert "content-encoding" not in dict(kept.headers)
+
+
+def test_an_answer_in_an_encoding_that_nobody_can_read_is_kept_as_bytes(store: SqlStore) -> None:
+    headers = [("content-type", "text/event-stream"), ("content-encoding", "br")]
+    with recorded(store) as recording:
+        answer(recording.ask(OPENAI, [said("Hi.")]), [b"\x01\x02"], headers=headers)
+    (call,) = calls_of(store)
+    assert call.failure is not None
+    assert call.failure.code == "UNSUPPORTED_CONTENT"
+    (kept,) = only(store).exchanges()
+    assert (kept.body, dict(kept.headers)["content-encoding"]) == (b"\x01\x02", "br")
+
+
+def test_a_changed_system_prompt_changes_the_header_and_not_the_session(store: SqlStore) -> None:
+    with recorded(store) as recording:
+        recording.call(OPENAI, [said("Hi.")], "Hello.")
+        recording.call(OPENAI, [said("Hi."), answered("Hello."), said("More.")], "Fine.", system="Be brief.")
+    headers = [event.json for event in only(store).events() if event.type == "request/header"]
+    assert [(header["reason"], header["header"]["system"]) for header in headers] == [
+        ("initial", "You help."),
+        ("change", "Be brief."),
+    ]
+
+
+# Failures
+
+
+def test_a_call_that_is_made_again_after_a_failure_is_a_further_attempt_of_its_step(store: SqlStore) -> None:
+    error = json.dumps({"error": {"message": "slow down"}}).encode()
+    with recorded(store) as recording:
+        answer(
+            recording.ask(OPENAI, [said("Hi.")]), [error], status=429, headers=[*JSON, ("retry-after", "2")]
+        )
+        tape = recording.ask(OPENAI, [said("Hi.")])
+        tape.ended("reset-before-response", "refused")
+        answer(recording.ask(OPENAI, [said("Hi.")]), events_of(OPENAI, "a b")[:2], end="reset")
+        answer(recording.ask(OPENAI, [said("Hi.")]), events_of(OPENAI, "a b")[:2])
+        recording.call(OPENAI, [said("Hi.")], "Hello.")
+    check(only(store))
+    found = calls_of(store)
+    assert [(call.turn, call.step, call.number) for call in found] == [
+        (1, 1, number) for number in range(1, 6)
+    ]
+    codes = [call.failure and call.failure.code for call in found]
+    assert codes == ["RATE_LIMIT", "TRANSPORT", "TRANSPORT", "STREAM_CLOSED", None]
+    assert found[0].failure is not None
+    assert (found[0].failure.status, found[0].failure.retry_after_ms) == (429, 2000)
+    assert transcript(only(store)) == ["user: Hi.", "model: Hello."]
+    assert [(kept.number, kept.end) for kept in only(store).exchanges()] == [
+        (1, "complete"),
+        (2, "reset-before-response"),
+        (3, "reset"),
+        (4, "complete"),
+        (5, "complete"),
+    ]
+
+
+def test_a_turn_that_failed_ends_when_the_client_goes_on_with_something_else(store: SqlStore) -> None:
+    with recorded(store) as recording:
+        answer(recording.ask(OPENAI, [said("Hi.")]), [b"{}"], status=500, headers=JSON)
+        recording.call(OPENAI, [said("Hi."), said("Still there?")], "Yes.")
+    check(only(store))
+    ends = [event.json["reason"]["kind"] for event in only(store).events() if event.type == "turn/end"]
+    assert ends == ["error", "completed"]
+    assert transcript(only(store)) == ["user: Hi.", "user: Still there?", "model: Yes."]
+
+
+@pytest.mark.parametrize("keeps_half", [True, False], ids=["sends-the-half-back", "leaves-it-out"])
+def test_a_client_that_leaves_cancels_its_turn_and_goes_on_in_the_same_session(
+    store: SqlStore, keeps_half: bool
+) -> None:
+    half = [answered("one two ")] if keeps_half else []
+    with recorded(store) as recording:
+        pieces = events_of(OPENAI, "one two three")[:3]
+        answer(recording.ask(OPENAI, [said("Hi.")]), pieces, end="client-gone")
+        recording.call(OPENAI, [said("Hi."), *half, said("Go on.")], "three")
+        more = [said("Hi."), *half, said("Go on."), answered("three"), said("Thanks.")]
+        recording.call(OPENAI, more, "Welcome.")
+    session = only(store)
+    check(session)
+    cancelled, *others = calls_of(store)
+    assert (cancelled.outcome, [call.outcome for call in others]) == ("cancelled", ["finished", "finished"])
+    (interrupted,) = [event for event in session.events() if event.json.get("interrupted")]
+    assert interrupted.json["message"]["content"] == [{"type": "text", "text": "one two "}]
+    ends = [event.json["reason"] for event in session.events() if event.type == "turn/end"]
+    assert ends[0] == {"kind": "aborted", "reason": {"kind": "user"}}
+
+
+def test_a_client_that_leaves_behind_the_last_event_has_a_whole_answer(store: SqlStore) -> None:
+    with recorded(store) as recording:
+        answer(recording.ask(OPENAI, [said("Hi.")]), events_of(OPENAI, "Hello."), end="client-gone")
+    assert calls_of(store)[0].outcome == "finished"
+    assert [kept.end for kept in only(store).exchanges()] == ["complete"]
+
+
+def test_what_a_crash_left_half_written_is_closed_when_the_conversation_goes_on(store: SqlStore) -> None:
+    with recorded(store) as recording:
+        tape = recording.ask(OPENAI, [said("Hi.")])
+        tape.head(200, [("content-type", "text/event-stream")], tape.now())
+        tape.piece(events_of(OPENAI, "one two")[1], tape.now())
+    with recorded(store) as recording:
+        recording.call(OPENAI, [said("Hi.")], "Hello.")
+    session = only(store)
+    check(session)
+    assert [call.outcome for call in calls_of(store)] == ["crashed", "finished"]
+
+
+# Which session
+
+
+def test_an_edited_prompt_forks_the_conversation_at_the_turn_before(store: SqlStore) -> None:
+    before = [said("Hi."), answered("Hello.")]
+    with recorded(store) as recording:
+        recording.call(OPENAI, before[:1], "Hello.")
+        recording.call(OPENAI, [*before, said("A?")], "a")
+        recording.call(OPENAI, [*before, said("B?")], "b")
+    first, other = sessions(store)
+    check(other)
+    assert transcript(first) == ["user: Hi.", "model: Hello.", "user: A?", "model: a"]
+    assert transcript(other) == ["user: Hi.", "model: Hello.", "user: B?", "model: b"]
+    assert other.header.parent == first.id
+    inherited = list(other.events(0, other.header.seed_length))
+    assert [event.json for event in inherited] == [event.json for event in first.events(0, len(inherited))]
+    assert [call.turn for call in attempts(other) if not call.is_inherited] == [2]
+
+
+def test_the_same_request_again_after_its_answer_is_another_branch(store: SqlStore) -> None:
+    with recorded(store) as recording:
+        recording.call(OPENAI, [said("Hi.")], "one")
+        recording.call(OPENAI, [said("Hi.")], "two")
+    assert [transcript(session)[-1] for session in sessions(store)] == ["model: one", "model: two"]
+
+
+def test_answers_that_were_not_recorded_are_inherited(store: SqlStore, spoken: ProviderDialect) -> None:
+    history = [
+        *(said("Hi."), answered("Hello."), said("List."), answered("", LS), result("c1", "a b")),
+        *(answered("One file."), said("Thanks.")),
+    ]
+    with recorded(store, dialect=spoken) as recording:
+        recording.call(spoken, history, "Welcome.")
+        recording.call(spoken, [*history, answered("Welcome."), said("Bye.")], "Bye.")
+    session = only(store)
+    check(session)
+    assert not problems(store)
+    assert len(transcript(session)) == 10
+    assert [call.turn for call in calls_of(store)] == [3, 4]
+    bodies = [json.loads(exchange.request) for exchange in session.exchanges()]
+    assert [spoken.build_request(asked(call.request())) for call in calls_of(store)] == bodies
+
+
+def test_words_put_into_the_mouth_of_the_model_are_part_of_its_answer(store: SqlStore) -> None:
+    messages = dialect("anthropic-messages")
+    with recorded(store) as recording:
+        recording.call(messages, [said("Hi."), answered("Well,")], " hello.")
+        recording.call(messages, [said("Hi."), answered("Well, hello."), said("Bye.")], "Bye.")
+    assert transcript(only(store)) == [
+        "user: Hi.",
+        "model: Well,",
+        "model:  hello.",
+        "user: Bye.",
+        "model: Bye.",
+    ]
+
+
+def test_clients_that_name_their_session_are_kept_apart(store: SqlStore) -> None:
+    with recorded(store) as recording:
+        for name in ("one", "two"):
+            recording.call(OPENAI, [said("Hi.")], "Hello.", headers=[("x-playhead-session-id", name)])
+        recording.call(OPENAI, [said("Hi.")], "Hello.")
+        for name in ("one", "two"):
+            history = [said("Hi."), answered("Hello."), said(name)]
+            recording.call(OPENAI, history, "Yes.", headers=[("x-playhead-session-id", name)])
+    assert [transcript(store.session(name))[2] for name in ("one", "two")] == ["user: one", "user: two"]
+    assert len(sessions(store)) == 3
+
+
+def test_a_named_session_whose_request_does_not_go_on_with_it_gets_a_child(store: SqlStore) -> None:
+    named = [("x-deepseek-harness-session-id", "s-1")]
+    with recorded(store) as recording:
+        recording.call(OPENAI, [said("Hi.")], "Hello.", headers=named)
+        recording.call(OPENAI, [said("A title for: Hi.")], "Greeting", headers=named)
+    first, other = sessions(store)
+    assert (first.id, other.header.parent) == ("s-1", "s-1")
+    assert other.id.startswith("s-1.")
+    assert calls_of_dialect(first) == {"deepseek-chat"}
+
+
+def calls_of_dialect(session: Any) -> set[str | None]:
+    return {call.provider for call in attempts(session)}
+
+
+def test_a_named_session_that_the_store_has_of_somebody_else_is_left_alone(store: SqlStore) -> None:
+    from playhead.eventstore.header import SessionHeader
+    from playhead.eventstore.ids import SessionId
+
+    store.create(SessionHeader(SessionId("s-1"), 1))
+    with recorded(store) as recording:
+        recording.call(OPENAI, [said("Hi.")], "Hello.", headers=[("x-playhead-session-id", "s-1")])
+    with recorded(store) as recording:
+        history = [said("Hi."), answered("Hello."), said("More.")]
+        recording.call(OPENAI, history, "Fine.", headers=[("x-playhead-session-id", "s-1")])
+    assert store.session("s-1").next_seq == 0
+    (other,) = [session for session in sessions(store) if session.id != "s-1"]
+    assert len(transcript(other)) == 4
+
+
+def test_one_session_for_all_takes_all_that_goes_on_with_it(store: SqlStore) -> None:
+    with recorded(store, group="mine") as recording:
+        recording.call(OPENAI, [said("Hi.")], "Hello.", headers=[("x-playhead-session-id", "other")])
+        recording.call(OPENAI, [said("Hi."), answered("Hello."), said("More.")], "Fine.")
+    assert only(store).id == "mine"
+
+
+def test_calls_at_the_same_time_are_recorded_one_after_the_other(store: SqlStore) -> None:
+    with recorded(store) as recording:
+        tapes = [recording.ask(OPENAI, [said("Hi.")]) for _ in range(40)]
+        for number, tape in enumerate(tapes):
+            tape.head(200, [("content-type", "text/event-stream")], tape.now())
+            tape.piece(events_of(OPENAI, f"answer {number}")[1], tape.now())
+        for number, tape in reversed(list(enumerate(tapes))):
+            for piece in events_of(OPENAI, f"answer {number}")[2:]:
+                tape.piece(piece, tape.now())
+            tape.ended("complete")
+    found = {transcript(session)[-1] for session in sessions(store)}
+    assert found == {f"model: answer {number}" for number in range(40)}
+    for session in sessions(store):
+        check(session)
+
+
+def test_a_repeated_call_waits_until_it_is_known_whether_the_first_one_was_given_up(store: SqlStore) -> None:
+    with recorded(store) as recording:
+        first = recording.ask(OPENAI, [said("Hi.")])
+        second = recording.ask(OPENAI, [said("Hi.")])
+        answer(second, events_of(OPENAI, "Hello."))
+        first.ended("client-gone")
+    session = only(store)
+    check(session)
+    assert transcript(session) == ["user: Hi.", "model: Hello."]
+
+
+Turn = tuple[str, str]
+words = st.sampled_from("ab")
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_a_random_tree_of_conversations_is_grouped_as_the_tree_says(
+    data: st.DataObject,
+) -> None:
+    known: list[tuple[Turn, ...]] = [()]
+    expected: list[tuple[Turn, ...]] = []
+    with playhead.open_store("sqlite://", create=True) as store:
+        steps = data.draw(st.lists(st.tuples(words, words, st.booleans()), min_size=1, max_size=8))
+        while steps:
+            with recorded(store) as recording:
+                restarts = False
+                while steps and not restarts:
+                    prompt, reply, restarts = steps.pop()
+                    before = data.draw(st.sampled_from(known))
+                    history = [part for turn in before for part in (said(turn[0]), answered(turn[1]))]
+                    recording.call(OPENAI, [*history, said(prompt)], reply)
+                    grown = (*before, (prompt, reply))
+                    going_on = [at for at, session in enumerate(expected) if before and session == before]
+                    if going_on:
+                        expected[going_on[-1]] = grown
+                    else:
+                        expected.append(grown)
+                    known.append(grown)
+        found = [transcript(session) for session in sessions(store)]
+        for session in sessions(store):
+            check(session)
+    wanted = [
+        [f"{who}: {text}" for turn in one for who, text in zip(("user", "model"), turn, strict=True)]
+        for one in expected
+    ]
+    assert sorted(found) == sorted(wanted)
+
+
+# What else passes through
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "body"),
+    [
+        ("GET", "/v1/models", b""),
+        ("POST", "/v1/embeddings", b'{"input": "x"}'),
+        ("POST", "/v1/chat/completions", b"not JSON"),
+        ("POST", "/v1/chat/completions", b'{"model": 1, "messages": []}'),
+        ("POST", "/v1/chat/completions", b"[]"),
+        ("POST", "/v1/messages/count_tokens", b'{"model": "m", "messages": []}'),
+    ],
+)
+def test_what_is_no_model_call_only_passes(store: SqlStore, method: str, target: str, body: bytes) -> None:
+    with recorded(store) as recording:
+        tape = recording.recorder.tape(method, target, [])
+        tape.request_piece(body)
+        tape.asked()
+        answer(tape, [b"{}"], headers=JSON)
+    assert recording.told == [f"{method} {target}: 200, passed on"]
+    assert not sessions(store)
+    assert not recording.recorder.failed
+
+
+def test_a_request_that_broke_off_only_passes(store: SqlStore) -> None:
+    with recorded(store) as recording:
+        tape = recording.recorder.tape("POST", "/v1/chat/completions", [])
+        tape.request_piece(b'{"model"')
+        tape.ended("client-gone")
+    assert recording.told == ["POST /v1/chat/completions: client gone, passed on"]
+
+
+def test_each_call_is_told_in_a_line(store: SqlStore) -> None:
+    with recorded(store, group="s") as recording:
+        recording.call(OPENAI, [said("Hi.")], "one two")
+        answer(
+            recording.ask(OPENAI, [said("Hi."), answered("one two"), said("x")]),
+            [b""],
+            status=503,
+            headers=JSON,
+        )
+    assert recording.told == ["s turn 1: 200, 6 chunks, stop", "s turn 2: 503, 1 chunk, SERVER"]
+
+
+# Trouble
+
+
+def test_a_store_that_fails_is_told_once_and_costs_the_recording_alone(
+    store: SqlStore, tmp_path: Path
+) -> None:
+    with recorded(store) as recording:
+        recording.call(OPENAI, [said("Hi.")], "Hello.")
+        recording.recorder.settle()
+        with sqlite3.connect(tmp_path / "store.sqlite") as link:
+            link.execute("ALTER TABLE exchange RENAME TO gone")
+        recording.call(OPENAI, [said("Hi."), answered("Hello."), said("A")], "a")
+        recording.call(OPENAI, [said("Hi."), answered("Hello."), said("B")], "b")
+        recording.recorder.settle()
+        with sqlite3.connect(tmp_path / "store.sqlite") as link:
+            link.execute("ALTER TABLE gone RENAME TO exchange")
+        recording.call(OPENAI, [said("Other.")], "Fine.")
+    assert recording.recorder.failed
+    assert len([line for line in recording.told if "recording failed" in line]) == 1
+    assert "Fine." in transcript(sessions(store)[-1])[-1]
+
+
+def test_credentials_of_a_request_come_nowhere_near_the_store(store: SqlStore, tmp_path: Path) -> None:
+    other = "qw9-Zx8.Vb7_secret-in-query"
+    basic = "dXNlcm5hbWU6aHVudGVyMi1odW50ZXIy"
+    body = {
+        "model": "m",
+        "messages": [
+            {"role": "system", "content": f"key {KEY}"},
+            {"role": "user", "content": f"my key is {KEY}, and {other}"},
+        ],
+        "stream": True,
+        "api_key": "inner-credential-11223344",
+        "extra": {"Authorization": "Bearer abcdefghijklmnop-99"},
+        "tools": [{"type": "function", "function": {"name": "f", "description": KEY, "parameters": {}}}],
+    }
+    headers = [
+        *(
+            ("X-Api-Key", "anthropic-key-5566778899"),
+            ("cookie", "sid=cookie-value-1234567"),
+            ("user-agent", KEY),
+        ),
+        *(("proxy-authorization", f"Basic {basic}"), ("x-playhead-session-id", f"s-{KEY}")),
+    ]
+    spelled = json.dumps(body).replace("sk-test", "\\u0073k-test").encode()
+    echo = events_of(OPENAI, f"You sent {KEY} indeed.")
+    with recorded(store) as recording:
+        target = f"/v1/chat/completions?api_key={other}"
+        answer(recording.ask(OPENAI, [], body=spelled, target=target, headers=headers), echo)
+        error = json.dumps({"error": {"message": f"Incorrect API key provided: {KEY}"}}).encode()
+        answer(
+            recording.ask(OPENAI, [], body=spelled, target=target, headers=headers),
+            [error],
+            status=401,
+            headers=[*JSON, ("set-cookie", "sid=cookie-value-1234567")],
+        )
+    assert len(sessions(store)) == 2
+    lines = b"\n".join(
+        line for session in sessions(store) for line in [session.header_line, *session.lines()]
+    )
+    kept = b"\n".join(
+        part
+        for session in sessions(store)
+        for exchange in session.exchanges()
+        for part in (exchange.request, exchange.body, repr(exchange).encode())
+    )
+    files = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    told = "\n".join(recording.told).encode()
+    for secret in (
+        KEY,
+        other,
+        basic,
+        "inner-credential-11223344",
+        "abcdefghijklmnop-99",
+        "anthropic-key-5566778899",
+        "cookie-value-1234567",
+        "hunter2",
+    ):
+        for place, text in {"log": lines, "wire": kept, "file": files, "told": told}.items():
+            assert secret.encode() not in text, (secret, place)
