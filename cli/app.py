@@ -12,6 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from functools import wraps
+from inspect import getdoc
 from typing import Annotated, ParamSpec
 
 import typer
@@ -40,10 +41,16 @@ def command(name: str, *, of: typer.Typer = app) -> Callable[[Callable[P, int]],
     """Makes a function the command ``name``; its docstring is the help, what it returns the exit code."""
 
     def register(run: Callable[P, int]) -> Callable[P, int]:
-        of.command(name)(_guarded(run))
+        of.command(name, help=_help(run))(_guarded(run))
         return run
 
     return register
+
+
+def _help(run: Callable[..., int]) -> str:
+    """The docstring of ``run``, each paragraph one line: a terminal has its own width."""
+    paragraphs = getdoc(run) or ""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs.split("\n\n"))
 
 
 def group(name: str, help: str) -> typer.Typer:

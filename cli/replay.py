@@ -38,6 +38,8 @@ from playhead.replay.player import Clock, play
 from playhead.replay.schedule import Pace, T
 
 if TYPE_CHECKING:
+    from playhead.adapters.providers.dialect import ProviderDialect
+    from playhead.cli.replay_bytes import TimedBytes
     from playhead.eventstore.log import SessionInfo
     from playhead.eventstore.recorded import Recorded
     from playhead.eventstore.sql.sql_session import SqlSession
@@ -54,6 +56,7 @@ class As(StrEnum):
 
     text = "text"
     chunks = "chunks"
+    sse = "sse"
     lines = "lines"
 
 
@@ -64,7 +67,8 @@ def replay(
         As,
         typer.Option(
             "--as",
-            help="What a person saw, the chunks of every model call as JSON lines, or the stored lines.",
+            help="What a person saw, the chunks of every model call as JSON lines, the same as server-sent "
+            "events of its provider, or the stored lines.",
         ),
     ] = As.text,
     speed: Annotated[
@@ -87,6 +91,10 @@ def replay(
         int | None, typer.Option("--from-turn", metavar="N", help="Begin at this turn.")
     ] = None,
     at: AtOption = None,
+    dialect: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="With --as sse: the dialect, if not the recorded one."),
+    ] = None,
     full: Annotated[bool, typer.Option("--full", help="Shorten no context and no result.")] = False,
     json: Annotated[bool, typer.Option("--json", help="The same as --as chunks.")] = False,
     ignorable: IgnorableOption = None,
@@ -96,16 +104,19 @@ def replay(
 ) -> int:
     """Play a session again as it streamed, its failures and retries too.
 
-    What is damaged, missing or not understood is said first, on stderr, and the exit code is 1. In a terminal space
-    pauses, s or enter steps, q leaves.
+    In a terminal space pauses, s or enter steps, q leaves. What is damaged, missing or not understood is said first,
+    on stderr, and the exit code is 1.
     """
     from playhead.replay.part import part
 
-    if json and form is As.lines:
-        raise UsageError("--json is the same as --as chunks: leave out --as lines")
+    if json and form in (As.lines, As.sse):
+        raise UsageError(f"--json is the same as --as chunks: leave out --as {form}")
     form = As.chunks if json else form
     if full and form is not As.text:
         raise UsageError("--full goes with --as text: nothing else is shortened")
+    if dialect is not None and form is not As.sse:
+        raise UsageError("--dialect goes with --as sse: nothing else is encoded")
+    spoken = None if dialect is None else _dialect(dialect)
     if ignorable and form is As.lines:
         raise UsageError("--ignorable goes with --as text and --as chunks: lines are not interpreted")
     if turn is not None and from_turn is not None:
@@ -128,7 +139,7 @@ def replay(
             clock: Clock = stack.enter_context(KeyClock(control, signs=_moves_cursor()))
         else:
             clock = PipeClock()
-        _FORMS[form](_Replay(log, wanted, pace, control, clock, full))
+        _FORMS[form](_Replay(log, wanted, pace, control, clock, full, spoken))
     return FOUND_A_PROBLEM if problem else DONE
 
 
@@ -142,6 +153,7 @@ class _Replay:
     control: Control
     clock: Clock
     full: bool
+    dialect: ProviderDialect | None
 
     def play(self, items: Iterable[T], idle: Callable[[T], bool]) -> Iterator[T]:
         """The items, each when it is due."""
@@ -197,14 +209,29 @@ def _chunks(replay: _Replay) -> None:
         output.json_line(as_json(moment))
 
 
+def _sse(replay: _Replay) -> None:
+    from playhead.cli.replay_sse import timed_events
+
+    _write(replay, timed_events(replay.log, replay.part, replay.dialect))
+
+
 def _lines(replay: _Replay) -> None:
     from playhead.cli.replay_lines import timed_lines
 
-    for line in replay.play(timed_lines(replay.log, replay.part), lambda line: line.idle):
-        output.data(line.line + b"\n")
+    _write(replay, timed_lines(replay.log, replay.part))
 
 
-_FORMS: Mapping[As, Callable[[_Replay], None]] = {As.text: _text, As.chunks: _chunks, As.lines: _lines}
+def _write(replay: _Replay, pieces: Iterable[TimedBytes]) -> None:
+    for piece in replay.play(pieces, lambda piece: piece.idle):
+        output.data(piece.data)
+
+
+_FORMS: Mapping[As, Callable[[_Replay], None]] = {
+    As.text: _text,
+    As.chunks: _chunks,
+    As.sse: _sse,
+    As.lines: _lines,
+}
 
 
 def _is_seen(event: Recorded) -> bool:
@@ -230,6 +257,12 @@ def _tell_unknown(log: SqlSession, part: Part, ignorable: frozenset[str], strict
         found = True
         fold_report.tell_unknown(log.id, event.type, event.seq)
     return found
+
+
+def _dialect(name: str) -> ProviderDialect:
+    from playhead.adapters.providers.dialects import dialect
+
+    return dialect(name)
 
 
 def _title(info: SessionInfo) -> Iterator[str]:

@@ -6,8 +6,9 @@ A line that packs many chunks comes when the last of them had come: it was not t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from playhead.cli.replay_bytes import TimedBytes
 from playhead.eventstore import chunk_rows, envelope
 
 if TYPE_CHECKING:
@@ -15,17 +16,12 @@ if TYPE_CHECKING:
     from playhead.replay.part import Part
 
 
-class TimedLine(NamedTuple):
-    """A line without its end. ``idle`` is false for one that goes on with a stream of chunks."""
+def timed_lines(log: SqlSession, part: Part) -> Iterator[TimedBytes]:
+    """The header of ``log`` and the lines of ``part``, each ended by LF.
 
-    time_ms: int | None
-    line: bytes
-    idle: bool
-
-
-def timed_lines(log: SqlSession, part: Part) -> Iterator[TimedLine]:
-    """The header of ``log`` and the lines of ``part``; lines that hold no event only where the part is everything."""
-    yield TimedLine(None, log.header_line, idle=True)
+    Lines that hold no event are among them only where the part is everything.
+    """
+    yield TimedBytes(None, log.header_line + b"\n", idle=True)
     everything = not part.from_seq and part.to_seq is None
     streams = False
     for line in log.lines(near_seq=part.from_seq):
@@ -35,5 +31,5 @@ def timed_lines(log: SqlSession, part: Part) -> Iterator[TimedLine]:
         if not everything and (not seen.n or seen.seq0 + seen.n <= part.from_seq):
             continue
         is_chunk = seen.type == chunk_rows.EVENT_TYPE
-        yield TimedLine(seen.t1 if seen.n else None, line, idle=not (is_chunk and streams))
+        yield TimedBytes(seen.t1 if seen.n else None, line + b"\n", idle=not (is_chunk and streams))
         streams = is_chunk

@@ -7,6 +7,7 @@ from pathlib import Path
 import example_logs
 import pytest
 from cli_runner import Play, Ran
+from log_script import LogScript
 from typer.testing import CliRunner
 
 from playhead.cli.app import app
@@ -55,3 +56,9 @@ def full(play: Play, home: Path) -> Play:
     """``play`` on a store into which ``home`` was imported."""
     assert play("import", home).code == 1
     return play
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> LogScript:
+    """A log file to be written."""
+    return LogScript(tmp_path / "told.jsonl")

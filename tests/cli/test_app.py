@@ -94,3 +94,20 @@ def test_ctrl_c_ends_with_130_and_no_traceback() -> None:
 
 def test_a_reader_who_went_away_ends_the_command_silently() -> None:
     assert ending(raising(BrokenPipeError())) == (141, "", "")
+
+
+def test_paragraphs_of_help_are_wrapped_to_the_terminal_and_not_where_the_docstring_is() -> None:
+    app = typer.Typer()
+
+    def run() -> int:
+        """Do it.
+
+        This is said on a line
+        and on the next.
+        """
+        return 0
+
+    command("it", of=app)(run)
+    shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).stdout
+    assert "Do it." in shown
+    assert "This is said on a line and on the next." in shown

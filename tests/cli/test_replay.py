@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pty
 import re
@@ -17,9 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import example_logs
 import pytest
 from cli_runner import Play
+from log_script import PLACE, LogScript
 from reference import shared_path
 from twins import Log, Twins, read_log, twins
 
@@ -32,7 +31,6 @@ from playhead.replay.moments import moments
 from playhead.replay.part import part
 
 PROGRAM = [sys.executable, "-m", "playhead.cli.main", "replay"]
-PLACE = {"turn": 1, "step": 1}
 FAILURE = {"message": "slow down", "code": "RATE_LIMIT", "status": 429}
 LAYOUTS = [
     "plain-v0",
@@ -43,58 +41,6 @@ LAYOUTS = [
     "compressed-v4",
     "database-15",
 ]
-
-
-class Script:
-    """A log file that a test writes event by event."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.lines = [example_logs.header("told").line()]
-
-    def add(self, type: str, data: Any, *, time: int | None = None, **envelope: Any) -> int:
-        seq = len(self.lines) - 1
-        event = {"type": type, "seq": seq, "time": 1000 + 10 * seq if time is None else time, "data": data}
-        self.lines.append(json.dumps(event | envelope).encode())
-        return seq
-
-    def start(self, turn: int = 1) -> None:
-        self.add("turn/start", {"turn": turn})
-        self.add("step/start", {"turn": turn, "step": 1})
-
-    def say(self, text: str) -> None:
-        source = {"kind": "user"}
-        content = [{"type": "text", "text": text}]
-        self.add(
-            "user/message",
-            {"role": "user", "id": "u", "source": source, "content": content},
-            surfaceOp="append",
-        )
-
-    def chunk(self, turn: int = 1, time: int | None = None, **chunk: Any) -> None:
-        self.add("assistant/chunk", {"turn": turn, "step": 1, "chunk": chunk}, time=time)
-
-    def text(self, text: str, turn: int = 1, time: int | None = None) -> None:
-        self.chunk(turn, time, type="text-delta", index=0, text=text)
-
-    def open(self, turn: int = 1, kind: str = "text") -> None:
-        self.chunk(turn, type="block-start", index=0, blockType=kind)
-
-    def finish(self, turn: int = 1, **reason: Any) -> None:
-        self.chunk(turn, type="finish", reason=reason or {"kind": "stop"})
-
-    def end(self, turn: int = 1, **reason: Any) -> None:
-        self.add("step/end", {"turn": turn, "step": 1})
-        self.add("turn/end", {"turn": turn, "reason": reason or {"kind": "completed"}})
-
-    def write(self) -> Path:
-        self.path.write_bytes(b"".join(line + b"\n" for line in self.lines))
-        return self.path
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Script:
-    return Script(tmp_path / "told.jsonl")
 
 
 def told(out: bytes) -> str:
@@ -130,7 +76,7 @@ Assistant · example-1
     )
 
 
-def test_failures_retries_and_cancels_are_said_where_they_happened(play: Play, log: Script) -> None:
+def test_failures_retries_and_cancels_are_said_where_they_happened(play: Play, log: LogScript) -> None:
     log.start()
     log.say("Go on.")
     log.chunk(type="block-start", index=0, blockType="reasoning")
@@ -176,7 +122,7 @@ Assistant · model unknown
     )
 
 
-def test_what_happens_while_an_answer_streams_stands_in_the_middle_of_it(play: Play, log: Script) -> None:
+def test_what_happens_while_an_answer_streams_stands_in_the_middle_of_it(play: Play, log: LogScript) -> None:
     log.start()
     log.open()
     log.text("before ")
@@ -233,7 +179,7 @@ def test_a_log_and_its_migrated_form_play_the_same_text(pair: Twins) -> None:
     assert older == newer
 
 
-def test_nothing_of_a_log_controls_the_terminal(play: Play, log: Script) -> None:
+def test_nothing_of_a_log_controls_the_terminal(play: Play, log: LogScript) -> None:
     log.start()
     log.say("\x1b[2J\u202eprompt")
     log.open()
@@ -247,7 +193,7 @@ def test_nothing_of_a_log_controls_the_terminal(play: Play, log: Script) -> None
     assert "\\x1b]0;title\\x07" in out
 
 
-def test_a_long_result_is_cut_unless_all_is_asked_for(play: Play, log: Script) -> None:
+def test_a_long_result_is_cut_unless_all_is_asked_for(play: Play, log: LogScript) -> None:
     log.start()
     log.chunk(type="tool-call-delta", index=0, id="c", name="ls", argumentsDelta="{}")
     log.finish(kind="tool-calls")
@@ -265,7 +211,7 @@ def test_a_long_result_is_cut_unless_all_is_asked_for(play: Play, log: Script) -
     assert "    e\n    f\n    g\n" in told(play("replay", log.path, "--full").out)
 
 
-def test_an_answer_without_a_stream_is_shown_all_the_same(play: Play, log: Script) -> None:
+def test_an_answer_without_a_stream_is_shown_all_the_same(play: Play, log: LogScript) -> None:
     log.start()
     source = {"kind": "model", "provider": "p", "model": "m"}
     content = [
@@ -310,7 +256,7 @@ def test_chunks_are_those_of_every_call_between_its_beginning_and_its_end(
         ] == expected
 
 
-def test_the_end_of_a_call_says_how_and_that_it_was_made_again(play: Play, log: Script) -> None:
+def test_the_end_of_a_call_says_how_and_that_it_was_made_again(play: Play, log: LogScript) -> None:
     log.start()
     log.open()
     log.text("\ud83d")
@@ -336,7 +282,9 @@ def test_lines_are_the_decoded_file_byte_for_byte(full: Play, name: str) -> None
     assert lines.out == full("export", name, "--decoded").out
 
 
-def test_lines_of_a_part_are_the_header_and_every_line_with_an_event_of_it(play: Play, log: Script) -> None:
+def test_lines_of_a_part_are_the_header_and_every_line_with_an_event_of_it(
+    play: Play, log: LogScript
+) -> None:
     for turn in (1, 2, 3):
         log.start(turn)
         log.end(turn)
@@ -350,7 +298,7 @@ def test_lines_of_a_part_are_the_header_and_every_line_with_an_event_of_it(play:
 # Parts
 
 
-def test_a_turn_alone_and_all_from_a_turn_on(play: Play, log: Script) -> None:
+def test_a_turn_alone_and_all_from_a_turn_on(play: Play, log: LogScript) -> None:
     for turn in (1, 2, 3):
         log.start(turn)
         log.open(turn)
@@ -387,6 +335,9 @@ def test_a_turn_alone_and_all_from_a_turn_on(play: Play, log: Script) -> None:
         (["--speed", "-1"], "--speed -1: give a factor"),
         (["--idle", "soon"], "--idle soon: give seconds"),
         (["--as", "lines", "--json"], "leave out --as lines"),
+        (["--as", "sse", "--json"], "leave out --as sse"),
+        (["--as", "chunks", "--dialect", "openai-chat"], "--dialect goes with --as sse"),
+        (["--as", "sse", "--dialect", "klingon"], "no dialect is named 'klingon'; there are openai-chat, "),
         (["--as", "lines", "--full"], "--full goes with --as text"),
         (["--as", "lines", "--ignorable", "x/y"], "lines are not interpreted"),
         (["--paused"], "--paused needs a terminal"),
@@ -411,13 +362,13 @@ def test_damage_is_said_first_and_where_it_is_and_the_exit_code_is_1(full: Play)
     assert (first["event"], first["damaged"][0]["kind"]) == ("damaged", "torn-tail")
 
 
-@pytest.mark.parametrize("form", ["text", "chunks", "lines"])
+@pytest.mark.parametrize("form", ["text", "chunks", "sse", "lines"])
 def test_strict_plays_nothing_of_a_damaged_log(full: Play, form: str) -> None:
     ran = full("replay", "torn-v0", "--as", form, "--strict")
     assert (ran.code, ran.out) == (1, b"")
 
 
-def test_what_nobody_knows_is_said_unless_it_changes_nothing(play: Play, log: Script) -> None:
+def test_what_nobody_knows_is_said_unless_it_changes_nothing(play: Play, log: LogScript) -> None:
     log.start()
     log.add("x/new", {})
     log.add("x/new", {})
@@ -444,7 +395,7 @@ def shell(tmp_path: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def slow(log: Script) -> Path:
+def slow(log: LogScript) -> Path:
     """A log whose answer comes in 500 pieces, one a second."""
     log.start()
     log.say("Slowly.")
@@ -456,7 +407,7 @@ def slow(log: Script) -> Path:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("form", ["text", "chunks", "lines"])
+@pytest.mark.parametrize("form", ["text", "chunks", "sse", "lines"])
 def test_a_reader_that_goes_away_ends_a_replay_silently(shell: dict[str, Any], slow: Path, form: str) -> None:
     program = [*PROGRAM, str(slow), "--as", form, "--speed", "20x"]
     with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **shell) as process:

@@ -12,7 +12,7 @@ from exchanges import CHAT_RUNTIMES, MESSAGES_RUNTIMES, Scenario, scenarios
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twins import Log, Twins, read_log, recorded_logs, twins
-from wire import logged, sent
+from wire import assert_came_back, logged, sent
 
 from playhead.adapters.providers.chat import DEEPSEEK_CHAT, OPENAI_CHAT
 from playhead.adapters.providers.dialect import ProviderDialect
@@ -21,7 +21,7 @@ from playhead.adapters.providers.messages import ANTHROPIC_MESSAGES, DEEPSEEK_ME
 from playhead.eventstore import envelope, json_text
 from playhead.eventstore.assembler import BlockAssembler
 from playhead.eventstore.blocks import AnyBlock
-from playhead.eventstore.chunks import BlockStart, Chunk, FinishChunk
+from playhead.eventstore.chunks import Chunk, FinishChunk
 from playhead.eventstore.errors import UsageError
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import SessionId
@@ -29,7 +29,6 @@ from playhead.eventstore.reasons import FinishError
 from playhead.replay.attempt import Attempt, attempts
 
 MESSAGES = {ANTHROPIC_MESSAGES, DEEPSEEK_MESSAGES}
-BROKEN = ("TRANSPORT", "STREAM_CLOSED")
 
 
 # The registry
@@ -236,14 +235,6 @@ def back(known: ProviderDialect, chunks: list[Chunk]) -> list[Chunk]:
     return logged(known, sent(known.encode(chunks, model="m", id="i")))
 
 
-def before_the_end_of_the_connection(chunks: list[Chunk]) -> list[Chunk]:
-    """Without the last failure, where a status or the connection told it."""
-    last = chunks[-1] if chunks else None
-    reason = last.reason if isinstance(last, FinishChunk) else None
-    is_outside = isinstance(reason, FinishError) and (reason.failure.status or reason.failure.code in BROKEN)
-    return chunks[:-1] if is_outside else chunks
-
-
 def recorded_calls(log: Log) -> Iterator[tuple[ProviderDialect, list[Chunk]]]:
     recordings = Recordings(log)
     for call in attempts(log):
@@ -256,12 +247,7 @@ def recorded_calls(log: Log) -> Iterator[tuple[ProviderDialect, list[Chunk]]]:
 @pytest.mark.parametrize("path", recorded_logs())
 def test_every_recorded_answer_comes_back_from_the_wire(path: Any) -> None:
     for known, chunks in recorded_calls(read_log(path)):
-        came = back(known, chunks)
-        if not isinstance(chunks[-1], FinishChunk):
-            came = came[:-1]  # the client went away: no failure is recorded
-            if [type(chunk) for chunk in chunks] == [BlockStart]:
-                chunks = []  # has no spelling: a fragment starts a block
-        assert before_the_end_of_the_connection(came) == before_the_end_of_the_connection(chunks)
+        assert_came_back(back(known, chunks), chunks)
 
 
 @pytest.mark.heavy
