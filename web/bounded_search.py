@@ -11,12 +11,9 @@ from collections.abc import Sequence
 from playhead.replay import last_match
 from playhead.replay.placeholders import PlaceholderError
 
-LIMIT_S = 5.0
-"""How long all patterns of one call may take together."""
 
-
-async def search(patterns: Sequence[str], text: str, limit_s: float = LIMIT_S) -> dict[str, str]:
-    """What each pattern finds last in ``text``. Raises ``PlaceholderError`` for nothing, or no end."""
+async def search(patterns: Sequence[str], text: str, limit_s: float) -> dict[str, str]:
+    """What each pattern finds last in ``text``. Raises ``PlaceholderError`` for nothing, and beyond ``limit_s``."""
     return await asyncio.to_thread(_search, patterns, text, limit_s)
 
 

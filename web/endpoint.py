@@ -41,7 +41,7 @@ from playhead.web.playing import play
 from playhead.web.recording import RecordedCall, Recording
 
 BODY_LIMIT_BYTES = 64 * 2**20
-"""The largest request that is read."""
+SEARCH_S = 5.0
 
 _DROPPED_TIMES = 4
 """How many times the limit is read of a request that is beyond it, before the connection is given up."""
@@ -56,13 +56,17 @@ Served: TypeAlias = RecordedCall | Chunks | Throw | Hang
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How recordings are served. ``override`` is for the first of them; files that it names lie in ``folder``."""
+    """How recordings are served. ``override`` is for the first of them; files that it names lie in ``folder``.
+
+    ``limit_bytes`` is the largest request that is read, ``search_s`` how long its placeholders may take.
+    """
 
     match: Match = "ordered"
     pace: Pace = UNPACED
     override: Override | None = None
     folder: Path = field(default_factory=Path)
     limit_bytes: int = BODY_LIMIT_BYTES
+    search_s: float = SEARCH_S
 
 
 class Endpoint:
@@ -163,12 +167,22 @@ class Endpoint:
         assert dialect is not None, "a request at another path gets no call"
         wanted = _wanted(asked, dialect, call, len(self.served))
         if not isinstance(call, RecordedCall):
-            return answers.of_entry(await _filled(call, asked), wanted, self.settings.folder)
+            return answers.of_entry(await self._filled(call, asked), wanted, self.settings.folder)
         exchange = call.exchange()
         if exchange is not None and answers.serves(exchange, dialect.path, wanted.stream):
             return answers.of_exchange(exchange)
         asked_ms = call.attempt.call.asked_ms
         return answers.of_chunks(call.chunks(), wanted, asked_ms=asked_ms, synthesised=call.is_synthesised)
+
+    async def _filled(self, entry: Entry, asked: Mapping[str, Any]) -> Entry:
+        """The entry with its placeholders filled in. Raises ``PlaceholderError``."""
+        value = entry.to_json()
+        patterns = list(dict.fromkeys(placeholders.patterns(value)))
+        if not patterns:
+            return entry
+        text = placeholders.request_text(asked.get("messages"))
+        found = await search(patterns, text, self.settings.search_s)
+        return parse_entry(placeholders.filled(value, found))
 
     async def _read(self, request: Request) -> bytes:
         """The body of a request. What is beyond the limit is read and dropped, so that the client hears of it."""
@@ -255,13 +269,3 @@ def _wanted(asked: Mapping[str, Any], dialect: ProviderDialect, call: Served, nu
         model=recorded or (named if isinstance(named, str) else ""),
         id=f"{'chatcmpl' if dialect.path == OPENAI_CHAT.path else 'msg'}-{number}",
     )
-
-
-async def _filled(entry: Entry, asked: Mapping[str, Any]) -> Entry:
-    """The entry with its placeholders filled in. Raises ``PlaceholderError``."""
-    value = entry.to_json()
-    patterns = list(dict.fromkeys(placeholders.patterns(value)))
-    if not patterns:
-        return entry
-    found = await search(patterns, placeholders.request_text(asked.get("messages")))
-    return parse_entry(placeholders.filled(value, found))

@@ -81,7 +81,7 @@ def _plain(value: Any, ids: dict[str, str]) -> Any:
             for name, member in value.items():
                 if member is None or name == "cache_control" or _is_default(name, member):
                     continue
-                is_id = name in _IDS or (name == "id" and value.get("type") in _CALLS)
+                is_id = name in _IDS or (name == "id" and members.text(value, "type") in _CALLS)
                 if is_id and isinstance(member, str):
                     plain[name] = ids.setdefault(member, f"call {len(ids) + 1}")
                 elif name in ("input", "arguments", "parameters", "input_schema"):
