@@ -69,12 +69,14 @@ def record(
     with place.open_store(store, create=True) as held, Recorder(held, rules, _tell) as recorder:
         proxy = Proxy(behind, recorder)
         with serving(proxy, host, port) as server:
-            if json:
-                output.json_line({"url": server.url, "upstream": behind.where, "session": session})
-            else:
-                output.line(server.url)
-            output.flush()
-            _wait_for_the_end(proxy)
+            with contextlib.suppress(KeyboardInterrupt):
+                if json:
+                    output.json_line({"url": server.url, "upstream": behind.where, "session": session})
+                else:
+                    output.line(server.url)
+                output.flush()
+                threading.Event().wait()
+            _let_end(proxy)
     return FOUND_A_PROBLEM if recorder.failed else DONE
 
 
@@ -82,10 +84,8 @@ def _tell(line: str) -> None:
     output.note(safe(line))
 
 
-def _wait_for_the_end(proxy: Proxy) -> None:
-    """Returns after Ctrl-C or SIGTERM, when no call runs any more, or some seconds later, or after the second one."""
-    with contextlib.suppress(KeyboardInterrupt):
-        threading.Event().wait()
+def _let_end(proxy: Proxy) -> None:
+    """Returns when no call runs any more, or some seconds later, or after another Ctrl-C."""
     with contextlib.suppress(KeyboardInterrupt):
         if proxy.running:
             calls = units.count(proxy.running, "call")

@@ -14,16 +14,29 @@ from __future__ import annotations
 import threading
 import uuid
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import SimpleQueue
+from typing import Any
 
 from playhead.eventstore.exchange import ExchangeEnd
 from playhead.eventstore.log import Clock
 from playhead.eventstore.sql.store import SqlStore, now_ms
 from playhead.eventstore.sql.writer import Writer
-from playhead.web.recorder_call import Asked, Call, Ended, Head, Headers, Opening, Piece, Rules, Seen
-from playhead.web.recorder_history import is_answer
+from playhead.web.recorder_call import (
+    Asked,
+    Call,
+    Ended,
+    Head,
+    Headers,
+    Opening,
+    Piece,
+    Question,
+    Rules,
+    Seen,
+)
+from playhead.web.recorder_history import History, is_answer
 from playhead.web.recorder_index import Conversation, Conversations
+from playhead.web.recorder_rewrites import CutShort, Summary, covers, cut_short, summed_up
 from playhead.web.recorder_session import RecordedSession
 from playhead.web.recorder_sessions import RecordedSessions
 
@@ -132,6 +145,8 @@ class Recorder:
             self._see(*item)
             while self._again:
                 self._look_again(self._again.popleft())
+        for conversation in self._index.with_summaries():
+            self._contained(None, lambda asking=conversation: self._keep_bytes(asking))  # type: ignore[misc]
         self._contained(None, self._writer.close)
 
     def _see(self, call: Call, seen: Seen) -> None:
@@ -156,39 +171,91 @@ class Recorder:
             call.backlog.append(seen)
         elif isinstance(seen, Asked):
             call.ask(seen, self._rules)
-            if call.question is not None and not call.question.is_summary:
-                self._place(call, seen.time_ms)
+            if call.question is not None:
+                self._place(call, call.question, seen.time_ms)
         elif isinstance(seen, Ended):
             self._over(call, seen)
         else:
             call.answer(seen)
 
-    def _place(self, call: Call, time_ms: int) -> None:
+    def _place(self, call: Call, question: Question, time_ms: int) -> None:
         """Begin ``call`` in the session that it belongs to, or let it wait for that."""
-        question = call.question
-        assert question is not None
-        found = self._index.find(question.history)
+        history, scope = question.history, question.started.group
+        for before in self._index.recent(scope):
+            if before.summaries:
+                self._sum_up(before, question, time_ms)
+        if question.is_summary:
+            return
+        found = self._index.find(history)
         if found is not None and found[0].call is not None:
             found[0].waiting.append((call, time_ms))
             call.waits = True
             return
-        messages = question.request.messages
-        if found is None or any(map(is_answer, messages[found[1] :])):
-            conversation, added = self._sessions.create(
-                self._index, question.history, messages, question.started, time_ms
-            )
+        changed: Sequence[CutShort] = ()
+        if found is not None and not any(map(is_answer, history.behind(found[1]))):
+            conversation, added = found[0], history.behind(found[1])
+        elif (cut := self._cut_short(scope, history, time_ms)) is not None:
+            conversation, added, changed = cut
         else:
-            conversation, added = found[0], messages[found[1] :]
+            conversation, added = self._sessions.create(self._index, history, question.started, time_ms)
         conversation.call, call.conversation = call, conversation
+        opened = self._open(conversation, time_ms)
+        call.begin(opened, added, time_ms, changed)
+        self._reindex(conversation, opened)
+
+    def _sum_up(self, conversation: Conversation, question: Question, time_ms: int) -> None:
+        """Write down what came of the summaries that were asked for, now that ``question`` shows it."""
+        opened = self._open(conversation, time_ms)
+        for summary in conversation.summaries:
+            done = summed_up(opened.surface, summary, question.history, for_summary=question.is_summary)
+            place: dict[str, int | None] = {}
+            if done is not None:
+                place = opened.sum_up(summary, done, time_ms)
+                opened.committed()
+            if summary.exchange is not None:
+                opened.keep(summary.exchange.placed(**place))
+        conversation.summaries.clear()
+        self._reindex(conversation, opened)
+
+    def _keep_bytes(self, conversation: Conversation) -> None:
+        """Keep the bytes of summaries of which nothing more was seen."""
+        opened = self._open(conversation, self._clock())
+        for summary in conversation.summaries:
+            if summary.exchange is not None:
+                opened.keep(summary.exchange)
+
+    def _cut_short(
+        self, scope: str | None, history: History, time_ms: int
+    ) -> tuple[Conversation, list[dict[str, Any]], list[CutShort]] | None:
+        """The conversation that ``history`` goes on with, having cut results short, and what it adds."""
+        for conversation in self._index.recent(scope):
+            found = cut_short(self._open(conversation, time_ms).surface, history)
+            if found is not None and not any(map(is_answer, history.behind(found[0]))):
+                return conversation, history.behind(found[0]), found[1]
+        return None
+
+    def _remember(self, summary: Summary, scope: str | None) -> None:
+        """Keep ``summary`` with the conversation that it is of, until a request shows what came of it."""
+        recent = self._index.recent(scope)
+        for conversation in recent:
+            if covers(self._open(conversation, summary.time_ms).surface, summary):
+                conversation.summaries.append(summary)
+                return
+        for conversation in recent[:1]:
+            conversation.summaries.append(summary)
+
+    def _open(self, conversation: Conversation, time_ms: int) -> RecordedSession:
         if conversation.opened is None:
             conversation.opened = self._sessions.open(conversation, time_ms)
-        call.begin(conversation.opened, added, time_ms)
-        self._reindex(conversation, conversation.opened)
+        opened: RecordedSession = conversation.opened
+        return opened
 
     def _over(self, call: Call, seen: Ended) -> None:
         how = call.end(seen)
         conversation = call.conversation
         answered = seen.end.replace("-", " ") if call.status is None else str(call.status)
+        if call.summary is not None and call.question is not None:
+            self._remember(call.summary, call.question.started.group)
         if conversation is None or conversation.opened is None:
             self._tell(f"{call.opening.method} {call.opening.path}: {answered}, {how}")
             return
@@ -219,7 +286,9 @@ class Recorder:
     def _look_again(self, waiting: tuple[Call, int]) -> None:
         call, time_ms = waiting
         call.waits = False
-        self._contained(call, lambda: self._place(call, time_ms))
+        question = call.question
+        if question is not None:
+            self._contained(call, lambda: self._place(call, question, time_ms))
         if not call.waits:
             backlog, call.backlog = call.backlog, []
             for seen in backlog:

@@ -16,14 +16,17 @@ from playhead.adapters.providers.dialect import ProviderDialect
 from playhead.adapters.providers.dialects import dialect_at
 from playhead.adapters.providers.messages import DEEPSEEK_MESSAGES
 from playhead.adapters.providers.payload import parse_payload
+from playhead.eventstore.assembler import BlockAssembler
 from playhead.eventstore.chunk_source import AdapterError, ModelRequest
 from playhead.eventstore.chunks import Chunk
 from playhead.eventstore.events.recording import RecordingStarted
-from playhead.eventstore.exchange import ExchangeEnd, ExchangeRecorder
+from playhead.eventstore.exchange import Exchange, ExchangeEnd, ExchangeRecorder
+from playhead.eventstore.reasons import is_failure
 from playhead.eventstore.redaction import Secrets, text_without_credentials, unescaped
 from playhead.web.recorder_answer import AnswerReader
 from playhead.web.recorder_history import History
 from playhead.web.recorder_index import Conversation
+from playhead.web.recorder_rewrites import CutShort, Summary
 from playhead.web.recorder_session import RecordedSession
 
 Headers: TypeAlias = list[tuple[str, str]]
@@ -136,7 +139,10 @@ class Question:
 
 
 class Call:
-    """One call. While it ``waits`` for its conversation, what is seen of it goes to the ``backlog``."""
+    """One call; ``summary`` is what it gave, if that was what it asked for.
+
+    While it ``waits`` for its conversation, what is seen of it goes to the ``backlog``.
+    """
 
     def __init__(self, opening: Opening) -> None:
         self.opening = opening
@@ -144,10 +150,12 @@ class Call:
         self.conversation: Conversation | None = None
         self.status: int | None = None
         self.chunks = 0
+        self.summary: Summary | None = None
         self.waits = False
         self.is_lost = False
         self.backlog: list[Seen] = []
         self._session: RecordedSession | None = None
+        self._answer = BlockAssembler()
         self._reader: AnswerReader | None = None
         self._wire: ExchangeRecorder | None = None
 
@@ -163,10 +171,16 @@ class Call:
                 question.dialect.name, opening.target, opening.headers, asked.body, opening.began_ms
             )
 
-    def begin(self, session: RecordedSession, added: Sequence[dict[str, Any]], time_ms: int) -> None:
-        """Write the call into ``session`` from now on; its request adds ``added``."""
+    def begin(
+        self,
+        session: RecordedSession,
+        added: Sequence[dict[str, Any]],
+        time_ms: int,
+        changed: Sequence[CutShort] = (),
+    ) -> None:
+        """Write the call into ``session`` from now on; see ``RecordedSession.begin``."""
         assert self.question is not None
-        session.begin(self.question.request, added, time_ms)
+        session.begin(self.question.request, added, time_ms, changed)
         self._session = session
 
     def answer(self, seen: Head | Piece) -> None:
@@ -198,17 +212,36 @@ class Call:
         for chunk in self._reader.end(seen.end, seen.reason, seen.time_ms):
             self._chunk(chunk, seen.time_ms)
         ended = seen._replace(end="complete") if was_whole and seen.end == "client-gone" else seen
+        wire = None if self._wire is None else self._wire.ended(ended.end, ended.time_ms)
         if self._session is None:
-            return "answered" if self._reader.finished else "cancelled"
+            return self._unplaced(wire, ended.time_ms)
         place, how = self._session.end(seen.time_ms)
         self._session.committed()
-        if self._wire is not None:
-            self._session.keep(self._wire.ended(ended.end, ended.time_ms).placed(**place))
+        if wire is not None:
+            self._session.keep(wire.placed(**place))
         return how
+
+    def _unplaced(self, wire: Exchange | None, time_ms: int) -> str:
+        """The end of a call that asked for a summary: it has no place in the log until it is known what came of it."""
+        assert self.question is not None
+        if not self._answer.finished or is_failure(self._answer.finish):
+            return "no summary"
+        question = self.question
+        self.summary = Summary(
+            question.history,
+            question.request.config,
+            self._answer.blocks(),
+            self._answer.usage,
+            time_ms,
+            wire,
+        )
+        return "summary"
 
     def _chunk(self, chunk: Chunk, time_ms: int) -> None:
         self.chunks += 1
-        if self._session is not None:
+        if self._session is None:
+            self._answer.push(chunk)
+        else:
             self._session.chunk(chunk, time_ms)
 
 

@@ -23,12 +23,13 @@ from playhead.eventstore.reasons import (
     TurnMaxTokens,
     is_failure,
 )
-from playhead.eventstore.recorded import Recorded, SurfaceOp
+from playhead.eventstore.recorded import Recorded, Replace, SurfaceOp
 from playhead.eventstore.request_header import CallConfig, RequestHeader
 from playhead.eventstore.sql.sql_session import SqlSession
 from playhead.eventstore.sql.writer import Writer
 from playhead.live.session import LiveSession
 from playhead.web.recorder_index import Telling
+from playhead.web.recorder_rewrites import CutShort, Summary, SummedUp
 from playhead.web.recorder_turns import COMPLETED, Turns
 
 CLIENT_GONE = TurnAborted(reason=CancelCause(kind="user"))
@@ -76,10 +77,23 @@ class RecordedSession:
     def digests(self) -> tuple[bytes, ...]:
         return self._telling.digests
 
-    def begin(self, request: ModelRequest, added: Sequence[dict[str, Any]], time_ms: int) -> None:
-        """A request came that adds ``added`` to the session."""
+    @property
+    def surface(self) -> list[tuple[Seq, dict[str, Any]]]:
+        """What the model has seen: messages, each with the seq of its event."""
+        return self._telling.surface
+
+    def begin(
+        self,
+        request: ModelRequest,
+        added: Sequence[dict[str, Any]],
+        time_ms: int,
+        changed: Sequence[CutShort] = (),
+    ) -> None:
+        """A request came that adds ``added`` to the session, and has ``changed`` results of tools."""
         self._now_ms = time_ms
         self._turns.enter(added)
+        for cut in changed:
+            self._cut_short(cut)
         self._config = request.config
         header = RequestHeader(config=request.config, system=request.system, tools=request.tools).canonical()
         logged = self._live.request_header
@@ -119,6 +133,42 @@ class RecordedSession:
         turns.answer(message, self._seqs, self._call.usage, ends=ends)
         return place, finish.tag
 
+    def sum_up(self, summary: Summary, done: SummedUp, time_ms: int) -> dict[str, int | None]:
+        """A part of what the model has seen gave way to a summary; the place of the call that made it."""
+        turns, config, usage = self._turns, summary.config, summary.usage
+        bracket = {"compactionId": self._new_id(), "turn": turns.turn}
+        compaction = {"compactionId": bracket["compactionId"]}
+        self._now_ms = summary.time_ms
+        self._append("compaction/start", bracket)
+        output = [block.to_json() for block in summary.output]
+        made: dict[str, Any] = {
+            **compaction,
+            "summary": output,
+            "rawOutput": output,
+            "llmStreamCall": True,
+            "shadowedRange": {"start": done.seqs[0], "end": done.seqs[-1]},
+            "shadowedSeqs": done.seqs,
+            "shadowedTokenCount": 0 if usage is None else usage.billed_input_tokens,
+            "provider": config.provider,
+            "model": config.model,
+        }
+        if config.max_tokens is not None:
+            made["maxTokens"] = config.max_tokens
+        if usage is not None:
+            made["usage"] = usage.to_json()
+        seq = self._append("compaction/summary", made)
+        self._now_ms = time_ms
+        checkpoint = {
+            "id": self._new_id(),
+            "role": "user",
+            "content": done.content,
+            "source": {"kind": "plugin", "plugin": "compact", **compaction},
+        }
+        span = Replace(done.seqs[0], done.seqs[-1])
+        self._append("user/message", checkpoint, surface_op=span, source_seqs=done.seqs)
+        self._append("compaction/end", bracket)
+        return {"turn": turns.turn, "step": turns.step, "number": 0, "seq": seq}
+
     def committed(self) -> None:
         """Returns once everything is durable; raises what its commit failed with."""
         self._queue.flushed().result()
@@ -126,6 +176,18 @@ class RecordedSession:
     def keep(self, exchange: Exchange) -> None:
         """Keep the bytes of a call beside the log."""
         self.stored.keep_exchange(exchange)
+
+    def _cut_short(self, cut: CutShort) -> None:
+        (event,) = self.stored.read(cut.seq, cut.seq + 1)
+        data = event.json
+        block = {**data["message"]["content"][0], "content": cut.content}
+        message = {**data["message"], "content": [block]}
+        self._append(
+            "tool/result",
+            {**data, "message": message},
+            surface_op=Replace(cut.seq, cut.seq),
+            source_seqs=(cut.seq,),
+        )
 
     def _cancelled(self) -> None:
         blocks = self._call.interrupted_blocks()

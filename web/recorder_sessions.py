@@ -84,15 +84,15 @@ class RecordedSessions:
         self,
         index: Conversations,
         history: History,
-        messages: Sequence[dict[str, Any]],
         started: RecordingStarted,
         now_ms: int,
-    ) -> tuple[Conversation, Sequence[dict[str, Any]]]:
+    ) -> tuple[Conversation, list[dict[str, Any]]]:
         """A session for a request that goes on with nothing; what of its messages is still to be put into it."""
+        messages = history.messages
         answers = 1 + max((at for at, message in enumerate(messages) if is_answer(message)), default=-1)
         fork = index.fork(history)
         parent = None if fork is None else self.store.of_row(fork.row)
-        if fork is not None and parent is not None and fork.upto >= answers:
+        if fork is not None and parent is not None and fork.link.upto >= answers:
             self.writer.open(parent).flushed().result()
             with branch(parent, self.new_id(), now_ms, at=fork.seq) as made:
                 line = _line(started, made.events, now_ms)
@@ -102,10 +102,10 @@ class RecordedSessions:
                         replace(made.header, id=SessionId(id)), [*made.blocks(), line]
                     ),
                 )
-            return Conversation(stored.id, stored.row_id, started.group), messages[fork.upto :]
+            return Conversation(stored.id, stored.row_id, started.group), history.behind(fork.link)
         above = parent.id if parent is not None else index.first_of(started.group)
         seed = _Seed(now_ms)
-        added = messages
+        added = list(messages)
         if answers:
             added = _tell_again(messages, answers, Turns(seed.append, self.new_id), seed)
         length = len(seed.lines)

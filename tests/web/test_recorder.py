@@ -476,6 +476,95 @@ def test_a_random_tree_of_conversations_is_grouped_as_the_tree_says(
     assert sorted(found) == sorted(wanted)
 
 
+# Histories that clients change
+
+NAMED = ("x-playhead-session-id", "s-1")
+SUMMING = (NAMED, ("x-playhead-compact", "1"))
+
+
+def blocks(*texts: str) -> dict[str, Any]:
+    return {**said(""), "content": [{"type": "text", "text": text} for text in texts]}
+
+
+def test_a_history_that_was_summed_up_stays_in_its_session(store: SqlStore, spoken: ProviderDialect) -> None:
+    first = [said("A"), answered("a")]
+    second = [said("B"), answered("b")]
+    short = blocks("Before:", "we met", "Go on.")
+    shorter = blocks("Before:", "long ago", "Go on.")
+    with recorded(store, dialect=spoken) as recording:
+        recording.call(spoken, first[:1], "a", headers=[NAMED])
+        recording.call(spoken, [*first, *second[:1]], "b", headers=[NAMED])
+        recording.call(spoken, [*first, said("Sum up.")], "we met", headers=SUMMING)
+        recording.call(spoken, [short, said("Sum up.")], "long ago", headers=SUMMING)
+        recording.call(spoken, [shorter, *second, said("C")], "c", headers=[NAMED])
+    session = only(store)
+    check(session)
+    assert not problems(store)
+    assert transcript(session) == [
+        "user: Before:long agoGo on.",
+        *("user: B", "model: b", "user: C", "model: c"),
+    ]
+    kinds = [event.type for event in session.events() if event.type.startswith("compaction/")]
+    assert kinds == ["compaction/start", "compaction/summary", "compaction/end"] * 2
+    summaries = [call for call in calls_of(store) if call.is_summary]
+    assert [call.call.tokens and call.call.tokens.output for call in summaries] == [7, 7]
+    kept = {exchange.seq: exchange for exchange in session.exchanges()}
+    assert [kept[call.seq].body for call in summaries] == [
+        b"".join(events_of(spoken, text)) for text in ("we met", "long ago")
+    ]
+    last = calls_of(store)[-1]
+    assert spoken.build_request(asked(last.request())) == json.loads(kept[last.seq].request)
+
+
+def test_a_summary_of_which_nothing_more_is_seen_leaves_its_bytes(store: SqlStore) -> None:
+    with recorded(store) as recording:
+        recording.call(OPENAI, [said("A")], "a", headers=[NAMED])
+        recording.call(OPENAI, [said("A"), answered("a"), said("Sum up.")], "we met", headers=SUMMING)
+    assert [(kept.turn, kept.seq) for kept in only(store).exchanges()] == [(1, 6), (None, None)]
+    assert transcript(only(store)) == ["user: A", "model: a"]
+
+
+def test_a_summary_that_the_client_does_not_use_changes_nothing(store: SqlStore) -> None:
+    history = [said("A"), answered("a")]
+    with recorded(store) as recording:
+        recording.call(OPENAI, history[:1], "a", headers=[NAMED])
+        recording.call(OPENAI, [*history, said("Sum up.")], "we met", headers=SUMMING)
+        recording.call(OPENAI, [*history, said("B")], "b", headers=[NAMED])
+    check(only(store))
+    assert transcript(only(store)) == ["user: A", "model: a", "user: B", "model: b"]
+    assert len(list(only(store).exchanges())) == 3
+
+
+def test_results_that_were_cut_short_are_replaced_in_the_session(
+    store: SqlStore, spoken: ProviderDialect
+) -> None:
+    def history(output: str) -> list[dict[str, Any]]:
+        return [said("A"), answered("", LS), result("c1", output), answered("a")]
+
+    with recorded(store, dialect=spoken) as recording:
+        recording.call(spoken, history("long output")[:1], "", LS, headers=[NAMED])
+        recording.call(spoken, history("long output")[:3], "a", headers=[NAMED])
+        recording.call(spoken, [*history("long"), said("B")], "b", headers=[NAMED])
+        recording.call(spoken, [*history("long"), said("B"), answered("b"), said("C")], "c", headers=[NAMED])
+    session = only(store)
+    check(session)
+    assert not problems(store)
+    assert transcript(session)[2] == "tool: long"
+    bodies = [json.loads(exchange.request) for exchange in session.exchanges()]
+    assert [spoken.build_request(asked(call.request())) for call in calls_of(store)] == bodies
+
+
+def test_what_a_user_says_next_when_the_model_could_not_answer_may_come_as_one_message(
+    store: SqlStore,
+) -> None:
+    messages = dialect("deepseek-messages")
+    with recorded(store) as recording:
+        answer(recording.ask(messages, [said("A")]), [b"{}"], status=400, headers=JSON)
+        recording.call(messages, [said("A"), said("B")], "b")
+    assert shape(only(store)).count("user/message") == 2
+    assert transcript(only(store)) == ["user: A", "user: B", "model: b"]
+
+
 # What else passes through
 
 
