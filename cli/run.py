@@ -24,7 +24,8 @@ from playhead.cli.run_terminal import Terminal
 from playhead.cli.run_tools import NAMES
 from playhead.cli.run_views import JsonView, TextView, to_stdout
 from playhead.cli.safe_text import safe
-from playhead.eventstore.errors import UsageError
+from playhead.eventstore.errors import SessionExists, UsageError
+from playhead.live.goals import DEFAULT_MAX_ROUNDS
 
 if TYPE_CHECKING:
     from playhead.eventstore.sql import SqlStore
@@ -43,9 +44,7 @@ class _Talk:
 
 @command("run")
 def run(
-    prompt: Annotated[
-        str | None, typer.Argument(metavar="PROMPT", help="What to say first.")
-    ] = None,
+    prompt: Annotated[str | None, typer.Argument(metavar="PROMPT", help="What to say first.")] = None,
     base_url: Annotated[
         str | None, typer.Option(metavar="URL", help="Where the provider is, as other clients take it.")
     ] = None,
@@ -89,6 +88,9 @@ def run(
     goal: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Work towards this, round after round.")
     ] = None,
+    goal_rounds: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="The most rounds of --goal; 256 if not given.")
+    ] = None,
     new_id: Annotated[
         str | None,
         typer.Option("--id", metavar="ID", help="The id of the new session; a random one if not given."),
@@ -123,7 +125,10 @@ def run(
         raise UsageError("--system and --system-file are two prompts: choose one")
     if prompt is not None and not prompt.strip():
         raise UsageError("a prompt needs some text")
-    talk = _talk(prompt, goal, script, in_terminal=not json and sys.stdin.isatty() and output.on_terminal())
+    if goal_rounds is not None and goal is None:
+        raise UsageError("--goal-rounds goes with --goal")
+    goals = [] if goal is None else [ChangeGoal("create", goal, goal_rounds or DEFAULT_MAX_ROUNDS)]
+    talk = _talk(prompt, goals, script, in_terminal=not json and sys.stdin.isatty() and output.on_terminal())
     asked = Asked(
         base_url=base_url,
         dialect=dialect,
@@ -148,9 +153,9 @@ def run(
         return _recorded(held, log, planned(asked, last_header(log), os.environ), talk, json)
 
 
-def _talk(prompt: str | None, goal: str | None, script: Path | None, *, in_terminal: bool) -> _Talk:
+def _talk(prompt: str | None, goals: list[ChangeGoal], script: Path | None, *, in_terminal: bool) -> _Talk:
     """The goal comes first: its rounds are sent when nothing else is queued, but not before the prompt."""
-    first: list[Command] = [] if goal is None else [ChangeGoal("create", goal)]
+    first: list[Command] = [*goals]
     first += [] if prompt is None else [Say(prompt)]
     if script is not None and str(script) != "-":
         return _Talk(first + commands_of(_content(script), str(script)), "nothing")
@@ -165,7 +170,12 @@ def _created(store: SqlStore, id: str | None) -> SqlSession:
     from playhead.live.options import now_ms
 
     new = SessionId(str(uuid.uuid4()) if id is None else id)
-    return store.create(SessionHeader(new, now_ms(), cwd=os.getcwd()))
+    try:
+        return store.create(SessionHeader(new, now_ms(), cwd=os.getcwd()))
+    except SessionExists:
+        raise UsageError(
+            f"there is a session {new!r}: --resume goes on with it, another --id begins anew"
+        ) from None
 
 
 def _native(store: SqlStore, session: str) -> SqlSession:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from playhead.eventstore.errors import UsageError
+from playhead.live.goals import DEFAULT_MAX_ROUNDS
 from playhead.projections.inbox_lists import NEXT_STEP, NEXT_TURN, Target
 
 HELP = """\
@@ -67,7 +68,7 @@ GoalOperation: TypeAlias = Literal["show", "create", "pause", "resume", "complet
 
 @dataclass(frozen=True, slots=True)
 class ChangeGoal:
-    """``text`` is the objective for ``create`` and ``edit``, ``rounds`` the most of them for ``rounds``."""
+    """``text`` is the objective for ``create`` and ``edit``; ``rounds`` the most rounds, for ``create`` and ``rounds``."""
 
     operation: GoalOperation
     text: str = ""
@@ -175,7 +176,7 @@ def _goal(rest: str) -> Command:
             if not (more.isascii() and more.isdigit()):
                 raise UsageError(f"/goal rounds {more}: give the most rounds as a number")
             return ChangeGoal("rounds", rounds=int(more))
-    return ChangeGoal("create", rest)
+    return ChangeGoal("create", rest, DEFAULT_MAX_ROUNDS)
 
 
 _READERS: Mapping[str, Callable[[str], Command]] = {

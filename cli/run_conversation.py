@@ -229,7 +229,7 @@ class Conversation:
 
     def _goal(self, change: ChangeGoal) -> list[str]:
         if change.operation == "create":
-            return _told(self.goals.create(change.text))
+            return _told(self.goals.create(change.text, change.rounds))
         view = self.goals.get()
         if view is None:
             if change.operation == "show":

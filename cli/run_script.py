@@ -89,11 +89,11 @@ async def _done(conversation: Conversation, command: Command) -> bool:
     """Do what ``command`` says, and wait where it waits; False for the one that leaves."""
     if isinstance(command, Quit):
         return False
-    waits = isinstance(command, Say | Wait)
     if isinstance(command, Say):
-        command = Send(NEXT_TURN, True, command.text)
-    conversation.view.say(conversation.act(command))
-    if waits:
+        conversation.act(Send(NEXT_TURN, True, command.text))
+    else:
+        conversation.view.say(conversation.act(command))
+    if isinstance(command, Say | Wait):
         await conversation.quiet()
     return True
 

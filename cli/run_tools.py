@@ -105,19 +105,23 @@ class Shell:
 
         It has no input, and is ended after timeout_s seconds with everything that it began.
         """
-        process = await asyncio.create_subprocess_exec(
-            "/bin/sh",
-            "-c",
-            command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            env={name: value for name, value in os.environ.items() if name not in self._hidden},
-            start_new_session=True,
-        )
-        assert process.stdout is not None
+        # A pipe of our own: that of a process would hold up its end while what it left running has it open.
+        read_end, write_end = os.pipe()
         output = _Output()
-        reading = asyncio.ensure_future(output.take(process.stdout))
+        reading = asyncio.ensure_future(output.take(read_end))
+        try:
+            process = await asyncio.create_subprocess_exec(
+                "/bin/sh",
+                "-c",
+                command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=write_end,
+                stderr=write_end,
+                env={name: value for name, value in os.environ.items() if name not in self._hidden},
+                start_new_session=True,
+            )
+        finally:
+            os.close(write_end)
         remove = token.on_cancel(lambda: _end(process.pid))
         timed_out = False
         try:
@@ -132,6 +136,7 @@ class Shell:
             remove()
             _end(process.pid)
             reading.cancel()
+            await asyncio.wait([reading])
         token.check()
         if timed_out:
             return output.text + f"\n[ended after {timeout_s:g} s]"
@@ -152,13 +157,24 @@ class _Output:
         self._first = self._last = b""
         self._size_bytes = 0
 
-    async def take(self, stream: asyncio.StreamReader) -> None:
+    async def take(self, descriptor: int) -> None:
+        """Read a pipe to its end, and close it."""
+        stream = asyncio.StreamReader()
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(descriptor, "rb")
+        )
+        try:
+            while piece := await stream.read(2**16):
+                self._add(piece)
+        finally:
+            transport.close()
+
+    def _add(self, piece: bytes) -> None:
         half = OUTPUT_BYTES // 2
-        while piece := await stream.read(2**16):
-            self._size_bytes += len(piece)
-            room = half - len(self._first)
-            self._first += piece[:room]
-            self._last = (self._last + piece[room:])[-half:]
+        self._size_bytes += len(piece)
+        room = half - len(self._first)
+        self._first += piece[:room]
+        self._last = (self._last + piece[room:])[-half:]
 
     @property
     def text(self) -> str:

@@ -40,12 +40,17 @@ class TextView:
         self._target = write
         self._aside = aside or self._interrupt
         self._muted = False
+        self._begun = False
         self._measure = measure
         self._text = ReplayText(header, self._write, measure=measure, rubs_out=rubs_out)
 
     def _write(self, text: str) -> None:
-        if text and not self._muted:
-            self._target(text)
+        if self._muted or not text:
+            return
+        if not self._begun:
+            text = text.lstrip("\n")  # there is nothing above to stand apart from
+            self._begun = bool(text)
+        self._target(text)
 
     def learn(self, event: Recorded) -> None:
         """See ``View.learn``: what later events lean on, such as tool calls and prompts that wait."""
