@@ -99,7 +99,7 @@ class Recorded:
         self.type = type
         self.raw = raw
         self.surface_op = surface_op
-        self._source_seqs = source_seqs
+        self._source_seqs: tuple[Seq, ...] | range | None = source_seqs
         self.ignorable = ignorable
         self.position = position
         self.unreadable = unreadable
@@ -109,10 +109,11 @@ class Recorded:
     @property
     def source_seqs(self) -> tuple[Seq, ...] | None:
         """The seqs of the facts that this one was made of; None where it names none."""
-        seqs: Any = self._source_seqs
-        if type(seqs) is range:  # hundreds of numbers, of which most readers want none
-            self._source_seqs = seqs = tuple(seqs)
-        return seqs  # type: ignore[no-any-return]
+        seqs = self._source_seqs
+        if isinstance(seqs, range):  # hundreds of numbers, of which most readers want none
+            numbers: Any = seqs
+            seqs = self._source_seqs = tuple(numbers)
+        return seqs
 
     @property
     def json(self) -> Any:

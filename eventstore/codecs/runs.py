@@ -59,7 +59,9 @@ _JUMPS = re.compile(b"[" + JUMP + ROW + b"]")
 _MIN_LIST = 4
 _NUMBER_DIGITS = 15
 _BATCH = 256
-"""Facts that are made before the reader gets them: making many in a row, and then using them, is quicker."""
+_BATCH_BYTES = 1 << 16
+"""Facts, and bytes of lines, that go into a batch: making many facts in a row, and then using them, is quicker, as long
+as the processor still holds them."""
 _PIECE_PARTS = 16
 """Runs and stretches in a piece: few enough for it to be used while the processor still holds it."""
 
@@ -182,19 +184,35 @@ def facts(content: bytes, raw_len: int, wanted: Wanted) -> Iterator[list[Recorde
         reader = _Reader(content, raw_len)
         types: dict[bytes, str | None] = {}
         found: list[Recorded] = []
+        size = 0
         for stretch, run in reader.parts():
-            if stretch:
-                reader.facts(stretch, wanted, types, found)
+            for piece in _pieces(stretch):
+                reader.facts(piece, wanted, types, found)
+                if reader.seq >= wanted.to_seq:
+                    yield found
+                    return
+                size += len(piece)
+                if size >= _BATCH_BYTES:
+                    yield found
+                    found, size = [], 0
             if run is not None:
                 reader.deltas(run, wanted, found)
             if len(found) >= _BATCH:
                 yield found
-                found = []
-            if reader.seq >= wanted.to_seq:
-                break
+                found, size = [], 0
         yield found
     except (ValueError, IndexError, OverflowError, struct.error) as error:
         raise CodecError(f"the body is inconsistent: {error}") from error
+
+
+def _pieces(stretch: bytes) -> Iterator[bytes]:
+    """The lines of a stretch, not many more than ``_BATCH_BYTES`` at a time."""
+    at = 0
+    while len(stretch) - at > _BATCH_BYTES:
+        end = stretch.index(b"\n", at + _BATCH_BYTES - 1) + 1
+        yield stretch[at:end]
+        at = end
+    yield stretch[at:]
 
 
 def content_limit(raw_len: int) -> int:
@@ -211,7 +229,7 @@ class _Reader:
 
     def __init__(self, content: bytes, raw_len: int) -> None:
         self.seq: int = _SEQ.unpack_from(content)[0]
-        self._gaps, at = columns.unpack(content, _SEQ.size)
+        gaps, at = columns.unpack(content, _SEQ.size)
         self._sizes, at = columns.unpack(content, at)
         self._lengths, at = columns.unpack(content, at)
         self._jumps, at = columns.unpack(content, at)
@@ -220,8 +238,9 @@ class _Reader:
         self._stream = content
         self._texts = BytesIO(content)
         self._raw_len = raw_len
+        self._times = list(accumulate(gaps))
+        self._base_seq = self.seq
         self._placed = 0
-        self._time = 0
         self._jumped = 0
 
     def parts(self) -> Iterator[tuple[bytes, _Run | None]]:
@@ -263,10 +282,10 @@ class _Reader:
         seq0 = self.seq
         start = max(wanted.from_seq - seq0, 0)
         end = min(wanted.to_seq - seq0, len(sizes))
-        if not wanted.any_deltas or start >= end:
-            self._pass(len(sizes))
-            return
         times = self._place(len(sizes))
+        self._base_seq = self.seq
+        if not wanted.any_deltas or start >= end:
+            return
         self._texts.seek(text_at + sum(sizes[:start]))
         read, session, type = self._texts.read, wanted.session, chunk_rows.EVENT_TYPE
         if wanted.joined:
@@ -280,18 +299,18 @@ class _Reader:
     def facts(
         self, part: bytes, wanted: Wanted, types: dict[bytes, str | None], found: list[Recorded]
     ) -> None:
-        """Add the wanted facts of a stretch of lines to ``found``; the other lines are not restored.
+        """Add the wanted facts of lines between runs to ``found``; the other lines are not restored.
 
         ``types`` remembers what lines begin with: the type that this spells, None for one that is not wanted.
         """
-        gaps, time, placed = self._gaps, self._time, self._placed
+        times, placed = self._times, self._placed
         session, from_seq, to_seq = wanted.session, wanted.from_seq, wanted.to_seq
-        base_seq: Any = self.seq
-        seq = base_seq
+        base_seq = self._base_seq
+        seq: Any = self.seq  # a Seq, named so without a call for each
         for line in part.split(b"\n"):
             start, hole, tail = line.partition(HOLE)
             if hole:
-                time += gaps[placed]
+                time = times[placed]
                 placed += 1
                 if start not in types:
                     types[start] = _type(start, wanted)
@@ -313,7 +332,7 @@ class _Reader:
                     found += wanted.facts(line.strip(ROW + JUMP))
             if seq >= to_seq:
                 break
-        self.seq, self._time, self._placed = seq, time, placed
+        self.seq, self._base_seq, self._placed = seq, base_seq, placed
 
     def _jump(self) -> int:
         """What the next jump adds to the seq."""
@@ -323,19 +342,12 @@ class _Reader:
 
     def _place(self, count: int) -> list[int]:
         """The times of the next ``count`` placed facts."""
-        gaps = self._gaps[self._placed : self._placed + count]
-        times = list(accumulate(gaps, initial=self._time))
-        self._pass(count, times[-1])
-        return times[1:]
-
-    def _pass(self, count: int, time: int | None = None) -> None:
-        """Go past ``count`` placed facts, of which the last was at ``time``."""
-        behind = self._placed + count
-        if behind > len(self._gaps):
+        times = self._times[self._placed : self._placed + count]
+        if len(times) != count:
             raise CodecError("there are fewer times than facts")
-        self._time = self._time + sum(self._gaps[self._placed : behind]) if time is None else time
-        self._placed = behind
+        self._placed += count
         self.seq += count
+        return times
 
     def _filled(self, part: bytes) -> bytes:
         """Text without other marks than holes and lists, as it was."""

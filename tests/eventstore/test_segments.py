@@ -300,6 +300,22 @@ def test_pieces_are_whole_lines_and_give_the_block_together() -> None:
     assert b"".join(pieces) == block
 
 
+def test_facts_of_many_long_lines_come_in_batches_and_cite_what_the_lines_cite() -> None:
+    lines = [
+        event("assistant/message", seq, {"text": "x" * 2000}, sourceEventSeqs=[*range(seq, seq + 5)])
+        for seq in range(200)
+    ]
+    lines.insert(100, b"")
+    block = block_of(*lines, *stream(5, 200))
+    segment = sealed(block)
+    assert segment.codec == RUNS
+    for from_seq, to_seq in ((0, None), (3, 20), (50, 150), (150, 203)):
+        wanted = Wanted.of(SESSION, from_seq, to_seq)
+        batches = [*segments.segment_facts(segment.codec, segment.body, segment.raw_len, wanted)]
+        assert max(map(len, batches)) < 50
+        assert [*chain(*batches)] == facts_by_line(block)[from_seq:to_seq]
+
+
 def test_pieces_of_a_body_with_another_length_end_in_an_error() -> None:
     segment = sealed(block_of(*stream(5)))
     with pytest.raises(segments.CodecError, match="bytes of lines"):
