@@ -7,10 +7,14 @@ outside. The first cause wins, later ones change nothing.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Any
 
 from playhead.eventstore.errors import PlayheadError
+from playhead.eventstore.registered import Registered
+
+log = logging.getLogger("playhead.eventstore")
 
 
 class Cancelled(PlayheadError):
@@ -24,24 +28,33 @@ class Cancelled(PlayheadError):
 
 
 class CancelToken:
-    """Carries a cancellation to the work of one activity. It belongs to one thread."""
+    """Carries a cancellation to the work of one activity.
+
+    It belongs to one thread; others may look at it (``cancelled``, ``check``), and no more.
+    """
 
     def __init__(self) -> None:
         self.cause: dict[str, Any] | None = None
-        self._listeners: list[Callable[[], None]] = []
+        self._listeners: Registered[Callable[[], None]] = Registered()
 
     @property
     def cancelled(self) -> bool:
         return self.cause is not None
 
     def cancel(self, cause: dict[str, Any]) -> None:
-        """Cancel with ``cause``, unless it is cancelled already; then every listener is called, once."""
+        """Cancel with ``cause``, unless it is cancelled already; then every listener is called, once.
+
+        One that raises is logged, and the others are called all the same.
+        """
         if self.cause is not None:
             return
         self.cause = cause
-        listeners, self._listeners = self._listeners, []
+        listeners, self._listeners = self._listeners, Registered()
         for listener in listeners:
-            listener()
+            try:
+                listener()
+            except Exception:
+                log.exception("a listener of a cancellation failed")
 
     def check(self) -> None:
         """Raises ``Cancelled`` once there is a cause."""
@@ -53,13 +66,7 @@ class CancelToken:
         if self.cause is not None:
             listener()
             return lambda: None
-        self._listeners.append(listener)
-
-        def remove() -> None:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
-
-        return remove
+        return self._listeners.add(listener)
 
     async def wait(self) -> dict[str, Any]:
         """Returns the cause, when there is one."""

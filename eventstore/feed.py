@@ -1,8 +1,8 @@
 """The live feed: committed facts in order, first those that are there, then those that come.
 
-A ``Subscription`` pulls from where it stands whenever something may have been committed. What wakes it is a hint and
-no more, so nothing is missed and nothing comes twice, at the seam between old and new as anywhere. Once everything
-that was there is given, it says ``CAUGHT_UP``, a single time.
+A ``Subscription`` pulls from where it stands whenever something may have been committed. What wakes it, a ``Bell``, is
+a hint and no more, so nothing is missed and nothing comes twice, at the seam between old and new as anywhere. Once
+everything that was there is given, it says ``CAUGHT_UP``, a single time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from enum import Enum
-from typing import Final, Literal, Protocol
+from types import TracebackType
+from typing import Final, Literal, Self
 
 from playhead.eventstore.recorded import Recorded
 
@@ -30,22 +31,12 @@ FeedItem = Recorded | CaughtUp
 PULL_LIMIT = 1024
 """So many facts are pulled at once."""
 
-_LOOK_AROUND_S = 0.2
-"""How long a wait lasts before it looks whether the subscription was closed."""
-
-
-class Wake(Protocol):
-    """Tells that something may have been committed. Each subscription has one of its own."""
-
-    def wait(self, timeout_s: float) -> None:
-        """Returns when something may have happened since the last wait, or after ``timeout_s``."""
-        ...
-
-    def close(self) -> None: ...
+SAFETY_S = 5.0
+"""A subscription that heard nothing for so long looks all the same: wakes are hints, and hints get lost."""
 
 
 class Bell:
-    """Rung on every commit of this process."""
+    """Rung when something may have been committed."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -61,26 +52,36 @@ class Bell:
         """Somebody who listens, from now on."""
         return Ear(self)
 
-    def _wait(self, heard: int, timeout_s: float) -> int:
-        with self._condition:
-            if self._rung == heard:
-                self._condition.wait(timeout_s)
-            return self._rung
-
 
 class Ear:
-    """A ``Wake`` that hears a bell."""
+    """One who listens to a bell."""
 
     def __init__(self, bell: Bell) -> None:
+        self._condition = bell._condition
         self._bell = bell
         self._heard = bell._rung
+        self._deaf = False
 
     def wait(self, timeout_s: float) -> None:
-        """See ``Wake.wait``."""
-        self._heard = self._bell._wait(self._heard, timeout_s)
+        """Returns when the bell rang since the last wait, after ``timeout_s``, or once the ear is closed."""
+        with self._condition:
+            self._condition.wait_for(lambda: self._deaf or self._bell._rung != self._heard, timeout_s)
+            self._heard = self._bell._rung
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Let whoever waits go, from any thread."""
+        with self._condition:
+            self._deaf = True
+            self._condition.notify_all()
+
+
+Follow = Callable[[], Callable[[], None]]
+"""Lets the bell ring for commits of other processes too, from its return on; gives what lets go of that again."""
+
+
+def only_here() -> Callable[[], None]:
+    """A ``Follow`` where nobody else commits."""
+    return lambda: None
 
 
 def position_of(fact: Recorded) -> int:
@@ -97,7 +98,9 @@ def seq_of(fact: Recorded) -> int:
 class Subscription:
     """Facts as they are committed. Iterate it in a thread, or ``async for`` it on a loop, but not both.
 
-    ``close`` ends it, from any thread; ``timeout_s`` ends it after so long without anything new.
+    ``close`` ends it, from any thread, and so does the end of the iteration; ``timeout_s`` ends it after so long
+    without anything new. As long as nobody iterates it, it holds nothing. The iteration raises what reading the store
+    raises.
     """
 
     def __init__(
@@ -105,13 +108,18 @@ class Subscription:
         pull: Callable[[int, int], list[Recorded]],
         place: Callable[[Recorded], int],
         after: int,
-        wake: Wake,
+        bell: Bell,
+        *,
+        follow: Follow = only_here,
         timeout_s: float | None = None,
     ) -> None:
         self._pull = pull
         self._place = place
         self._after = after
-        self._wake = wake
+        self._ear = bell.ear()
+        self._follow = follow
+        self._let_go: Callable[[], None] | None = None
+        self._lock = threading.Lock()
         self._timeout_s = timeout_s
         self._ready: deque[FeedItem] = deque()
         self._caught_up = False
@@ -120,6 +128,19 @@ class Subscription:
     def close(self) -> None:
         """End the subscription; whoever waits on it stops waiting."""
         self._closed.set()
+        self._ear.close()
+        with self._lock:
+            let_go, self._let_go = self._let_go, None
+        if let_go is not None:
+            let_go()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     def __iter__(self) -> Iterator[FeedItem]:
         try:
@@ -128,21 +149,22 @@ class Subscription:
                     yield self._ready.popleft()
         finally:
             self.close()
-            self._wake.close()
 
     async def __aiter__(self) -> AsyncIterator[FeedItem]:
-        import asyncio  # here, because it takes longer to load than most commands take
+        from playhead.eventstore.in_thread import (
+            in_thread,  # asyncio takes longer to load than most commands take
+        )
 
         try:
-            while await asyncio.to_thread(self._fill):
+            while await in_thread(self._fill):
                 while self._ready and not self._closed.is_set():
                     yield self._ready.popleft()
         finally:
             self.close()
-            await asyncio.to_thread(self._wake.close)
 
     def _fill(self) -> bool:
         """Wait until something is ready; False when nothing more comes."""
+        self._begin_to_follow()
         quiet_since = time.monotonic()
         while not self._closed.is_set():
             found = self._pull(self._after, PULL_LIMIT)
@@ -154,10 +176,15 @@ class Subscription:
                 self._ready.append(CAUGHT_UP)
             if self._ready:
                 return True
-            left_s = _LOOK_AROUND_S
+            left_s = SAFETY_S
             if self._timeout_s is not None:
                 left_s = min(left_s, quiet_since + self._timeout_s - time.monotonic())
                 if left_s <= 0:
                     return False
-            self._wake.wait(left_s)
+            self._ear.wait(left_s)
         return False
+
+    def _begin_to_follow(self) -> None:
+        with self._lock:
+            if self._let_go is None and not self._closed.is_set():
+                self._let_go = self._follow()

@@ -26,9 +26,10 @@ class SessionWriter(Protocol):
         ...
 
     def put(self, fact: Recorded, line: bytes) -> None:
-        """Take the next fact, with its log line (without line end). Never waits for the disk.
+        """Take the next fact, with its log line (without line end). It does not wait for the disk.
 
-        Raises what an earlier commit of this session failed with.
+        Raises ``WrongExpectedSeq`` for a fact that is not the next one, and what an earlier commit of this session
+        failed with; then nothing was taken.
         """
         ...
 
@@ -38,6 +39,10 @@ class SessionWriter(Protocol):
 
     async def flush(self) -> None:
         """Returns once everything put so far is durable; raises what its commit failed with."""
+        ...
+
+    async def close(self) -> None:
+        """Flush, and let go of the session; it takes nothing more. Raises what ``flush`` raises."""
         ...
 
 
@@ -72,3 +77,6 @@ class DirectWriter:
 
     async def flush(self) -> None:
         """Nothing is ever pending."""
+
+    async def close(self) -> None:
+        """Nothing is held."""

@@ -211,6 +211,14 @@ class Database:
                 link.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             yield link
 
+    def own_connection(self) -> Any:
+        """A connection of the driver that is no part of the pool; who asks for it closes it."""
+        with self._mapped():
+            held = self.engine.raw_connection()
+            connection = held.driver_connection
+            held.detach()
+            return connection
+
     @contextmanager
     def _mapped(self) -> Iterator[None]:
         try:

@@ -47,7 +47,7 @@ from playhead.eventstore.sql.problem import Problem
 from playhead.eventstore.sql.session_row import SessionRow, pack_findings
 from playhead.eventstore.sql.sql_session import SqlSession
 from playhead.eventstore.sql.type_ids import TypeIds
-from playhead.eventstore.sql.waking import wake_of
+from playhead.eventstore.sql.waking import Watch
 
 _OPEN_READERS = 64
 _ATTEMPTS = 4
@@ -81,6 +81,7 @@ class SqlStore:
         self.database = database
         self.clock = clock
         self.types = TypeIds()
+        self._watch = Watch(database)
         self._dialects: Mapping[str, Dialect] = {found.name: found for found in (Native(), *dialects)}
 
     @classmethod
@@ -246,14 +247,27 @@ class SqlStore:
             def pull_all(position: int, limit: int) -> list[Recorded]:
                 return list(self.read_all(position, limit=limit))
 
-            return Subscription(pull_all, position_of, after or 0, wake_of(self.database), timeout_s)
+            return Subscription(
+                pull_all,
+                position_of,
+                after or 0,
+                self.database.bell,
+                follow=self._watch.follow,
+                timeout_s=timeout_s,
+            )
         of = self.session(session)
 
         def pull(seq: int, limit: int) -> list[Recorded]:
             return list(islice(of.read(seq + 1), limit))
 
-        wake = wake_of(self.database)
-        return Subscription(pull, seq_of, -1 if after is None else after, wake, timeout_s)
+        return Subscription(
+            pull,
+            seq_of,
+            -1 if after is None else after,
+            self.database.bell,
+            follow=self._watch.follow,
+            timeout_s=timeout_s,
+        )
 
     def _facts_of(
         self,
@@ -427,6 +441,7 @@ class SqlStore:
 
     def close(self) -> None:
         """Give all connections back. An in-memory store is gone with this."""
+        self._watch.close()
         self.database.close()
 
     def __enter__(self) -> Self:

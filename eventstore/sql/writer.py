@@ -2,29 +2,39 @@
 
 Whoever has a fact queues it and goes on. The thread takes everything that queued while the last transaction ran, for
 all sessions, and commits it together (group commit). Token deltas may wait up to ``WINDOW_MS`` for company; once
-somebody waits in ``flush``, or much has come together, it begins at once. So at most that window of a stream is lost
-when the process is killed, and nothing that was flushed.
+somebody waits in ``flush``, or much has come together, it begins at once. So at most that window of a stream, and the
+transaction that runs, are lost when the process is killed, and nothing that was flushed.
 
 A session that another process has written to fails alone: its facts are refused with ``WrongExpectedSeq``, and those
-of the others are committed. When the database refuses the transaction (a full disk, a lost connection), every session
-in it fails. A session that failed takes no more facts, so that its log has no hole; open it again to go on.
+of the others are committed. So does one whose facts the database does not take. When the database itself fails (a full
+disk, a lost connection), every session in the transaction fails. A session that failed takes no more facts, so that
+its log has no hole; open it again to go on.
 
-``close`` commits what is queued and seals the sessions.
+``close`` commits what is queued and seals the sessions; so does the end of the interpreter. A writer belongs to the
+process that made it, and refuses to work in a forked one.
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import logging
+import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from playhead.eventstore.dialect import Native
-from playhead.eventstore.errors import PlayheadError, ReadOnlySession, UsageError
+from playhead.eventstore.errors import (
+    PlayheadError,
+    ReadOnlySession,
+    StoreUnavailable,
+    UsageError,
+    WrongExpectedSeq,
+)
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import Seq
 from playhead.eventstore.recorded import Recorded
@@ -41,6 +51,9 @@ WINDOW_MS = 20
 
 QUEUE_BYTES = 4 << 20
 """A session with so much queued makes its producer wait, in ``room``."""
+
+MOST_QUEUED_BYTES = 32 << 20
+"""With so much queued even ``put`` waits: for producers that never look whether there is room."""
 
 _DELTA = "assistant/chunk"
 
@@ -59,33 +72,49 @@ class CommitFailed(PlayheadError):
     def __init__(self, session: str, from_seq: int, reason: str) -> None:
         self.session = session
         self.from_seq = from_seq
+        self.reason = reason
         super().__init__(
             f"session {session!r}: everything from seq {from_seq} on was not stored: {reason}; "
             "see to the cause, then open the session again"
         )
 
+    def again(self) -> CommitFailed:
+        """The same error for somebody else: one that is raised twice would collect both traces."""
+        other = CommitFailed(self.session, self.from_seq, self.reason)
+        other.__cause__ = self.__cause__
+        return other
+
 
 class QueuedSession:
-    """The way of one session's facts into the store; see ``session_writer.SessionWriter``."""
+    """The way of one session's facts into the store; see ``session_writer.SessionWriter``.
+
+    ``durable_seq`` is the seq behind the last fact that is in the store.
+    """
 
     def __init__(self, writer: Writer, session: SqlSession) -> None:
         self._writer = writer
         self.session = session
         self.header: SessionHeader = session.header
-        self.next_seq: Seq = session.next_seq
-        self.durable_seq: Seq = self.next_seq
+        self.durable_seq: Seq = session.next_seq
         self.failure: CommitFailed | None = None
         self.is_told = False  # somebody was given the failure
+        self.is_closed = False
         self.queued: list[Entry] = []
         self.queued_bytes = 0
         self.since = 0.0
-        self.urgent = False
         self.waiting: list[tuple[int, Future[None]]] = []
+        self._taken_to: int = self.durable_seq
+
+    @property
+    def next_seq(self) -> Seq:
+        """The seq of the next fact to ``put``."""
+        return Seq(self._taken_to + len(self.queued))
 
     def take(self) -> list[Entry]:
         """What is queued, which the writer takes over."""
+        self._taken_to += len(self.queued)
         taken, self.queued = self.queued, []
-        self.queued_bytes, self.urgent = 0, False
+        self.queued_bytes = 0
         return taken
 
     def arrived(self) -> list[Future[None]]:
@@ -95,8 +124,8 @@ class QueuedSession:
         return done
 
     def put(self, fact: Recorded, line: bytes) -> None:
-        """See ``SessionWriter.put``. Raises ``CommitFailed``, ``WriterClosed``."""
-        self._writer.put(self, Entry(fact.type, fact.time_ms, line))
+        """See ``SessionWriter.put``. Raises ``CommitFailed``, ``WriterClosed``, ``WrongExpectedSeq``."""
+        self._writer.put(self, fact.seq, Entry(fact.type, fact.time_ms, line))
 
     def flushed(self) -> Future[None]:
         """Done once everything put so far is durable, or with the error that it failed with. For threads."""
@@ -104,16 +133,25 @@ class QueuedSession:
 
     async def flush(self) -> None:
         """See ``SessionWriter.flush``."""
-        waited_for = self.flushed()
-        if waited_for.done():
-            waited_for.result()
-            return
-        await asyncio.wrap_future(waited_for)
+        await _awaited(self.flushed())
 
     async def room(self) -> None:
         """See ``SessionWriter.room``."""
         if self.queued_bytes >= QUEUE_BYTES:
             await self.flush()
+
+    async def close(self) -> None:
+        """See ``SessionWriter.close``; the session is sealed as well."""
+        left = self._writer.leave(self)
+        await self.flush()
+        await _awaited(left)
+
+
+class _Part(NamedTuple):
+    """What a transaction is to store of one session."""
+
+    queue: QueuedSession
+    entries: list[Entry]
 
 
 class Writer:
@@ -122,69 +160,101 @@ class Writer:
     def __init__(self, store: SqlStore, *, window_ms: float = WINDOW_MS) -> None:
         self._store = store
         self._window_s = window_ms / 1000
-        self._sessions: dict[int, QueuedSession] = {}
+        self._process = os.getpid()
         self._wake = threading.Condition()
+        self._sessions: dict[int, QueuedSession] = {}
+        self._pending: dict[int, QueuedSession] = {}  # those with something queued, longest waiting first
+        self._leaving: list[tuple[QueuedSession, Future[None]]] = []
+        self._urgent = False
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="playhead-writer", daemon=True)
         self._thread.start()
+        atexit.register(self._at_exit)
 
     def open(self, session: SqlSession) -> QueuedSession:
         """The queue of ``session``; the same one for the same session. Raises ``ReadOnlySession``."""
         if session.info.dialect != Native.name:
             raise ReadOnlySession(session.id)
-        with self._wake:
+        found = self._opened(session)
+        if found is None:
+            made = QueuedSession(self, self._store.of_row(session.row_id))  # nobody else changes this object
+            found = self._opened(session, made)
+            assert found is not None
+        return found
+
+    def _opened(self, session: SqlSession, made: QueuedSession | None = None) -> QueuedSession | None:
+        with self._entered(session.id):
             found = self._sessions.get(session.row_id)
-            if found is None or found.failure is not None:
-                found = self._sessions[session.row_id] = QueuedSession(self, session)
+            if found is None or found.failure is not None or found.is_closed:
+                found = made
+                if made is not None:
+                    self._sessions[session.row_id] = made
             return found
 
-    def put(self, queue: QueuedSession, entry: Entry) -> None:
+    def put(self, queue: QueuedSession, seq: int, entry: Entry) -> None:
         """Queue one line. See ``QueuedSession.put``."""
-        with self._wake:
+        with self._entered(queue.session.id):
+            self._wake.wait_for(
+                lambda: queue.queued_bytes < MOST_QUEUED_BYTES or queue.failure or self._closing
+            )
             if queue.failure is not None:
                 queue.is_told = True
-                raise queue.failure
-            if self._closing:
-                raise WriterClosed(
-                    f"session {queue.session.id!r}: the store's writer was closed; open the store again"
-                )
-            if not queue.queued:
-                queue.since = time.monotonic()
-                self._wake.notify()
+                raise queue.failure.again()
+            if self._closing or queue.is_closed:
+                raise _closed(queue.session.id)
+            if seq != queue.next_seq:
+                raise WrongExpectedSeq(queue.session.id, seq, queue.next_seq)
             queue.queued.append(entry)
             queue.queued_bytes += len(entry.line)
-            queue.next_seq = Seq(queue.next_seq + 1)
-            if not queue.urgent and (entry.type != _DELTA or queue.queued_bytes >= QUEUE_BYTES // 4):
-                queue.urgent = True
-                self._wake.notify()
+            key = queue.session.row_id
+            is_first = key not in self._pending
+            if is_first:
+                queue.since = time.monotonic()
+                self._pending[key] = queue
+            is_urgent = entry.type != _DELTA or queue.queued_bytes >= QUEUE_BYTES // 4
+            if is_first or (is_urgent and not self._urgent):
+                self._urgent = self._urgent or is_urgent
+                self._wake.notify_all()
 
     def flushed(self, queue: QueuedSession) -> Future[None]:
         """See ``QueuedSession.flushed``."""
         done: Future[None] = Future()
-        with self._wake:
+        with self._entered(queue.session.id):
             if queue.failure is not None:
                 queue.is_told = True
-                done.set_exception(queue.failure)
+                done.set_exception(queue.failure.again())
             elif queue.durable_seq == queue.next_seq:
                 done.set_result(None)
             else:
                 queue.waiting.append((queue.next_seq, done))
-                queue.urgent = True
-                self._wake.notify()
+                self._urgent = True
+                self._wake.notify_all()
+        return done
+
+    def leave(self, queue: QueuedSession) -> Future[None]:
+        """Take nothing more for ``queue``; done once what it has is committed and sealed."""
+        done: Future[None] = Future()
+        with self._entered(queue.session.id):
+            if queue.is_closed or self._closing:
+                done.set_result(None)
+            else:
+                queue.is_closed = True
+                self._leaving.append((queue, done))
+                self._wake.notify_all()
         return done
 
     def close(self) -> None:
         """Commit everything queued, seal the sessions, and end. Raises the first failure that nobody was told of."""
+        if self._process != os.getpid():
+            return  # a forked process: what is queued is the business of the one that made the writer
+        atexit.unregister(self._at_exit)
         with self._wake:
             self._closing = True
-            self._wake.notify()
+            self._wake.notify_all()
         self._thread.join()
         for queue in self._sessions.values():
-            if queue.failure is None:
-                queue.session.seal()
-        for queue in self._sessions.values():
             if queue.failure is not None and not queue.is_told:
-                raise queue.failure
+                raise queue.failure.again()
 
     def __enter__(self) -> Self:
         return self
@@ -198,78 +268,121 @@ class Writer:
             if error is None:
                 raise
 
+    def _entered(self, session: str) -> threading.Condition:
+        if self._process != os.getpid():
+            raise WriterClosed(
+                f"session {session!r}: its writer belongs to the process that this one was forked from; "
+                "open the store and a writer here"
+            )
+        return self._wake
+
+    def _at_exit(self) -> None:
+        try:
+            self.close()
+        except CommitFailed as error:
+            log.error("%s", error)
+
     # The thread
 
     def _run(self) -> None:
-        while True:
-            with self._wake:
-                while not self._is_due():
-                    if self._closing and not self._queues():
-                        return
-                    self._wake.wait(self._due_in())
-                batch = [(queue, queue.take()) for queue in self._queues()]
-            self._commit(batch)
+        try:
+            while self._wait_for_work():
+                self._commit(self._batch())
+                self._see_off()
+            for queue in self._sessions.values():
+                self._seal(queue)
+        except BaseException as error:  # nobody may wait for a thread that is gone
+            log.exception("the writer failed")
+            self._give_up(error)
 
-    def _queues(self) -> list[QueuedSession]:
-        return [queue for queue in self._sessions.values() if queue.queued]
+    def _wait_for_work(self) -> bool:
+        """Returns when a transaction is due or somebody leaves; False when nothing more comes."""
+        with self._wake:
+            while not (self._is_due() or self._leaving):
+                if self._closing and not self._pending:
+                    return False
+                self._wake.wait(self._due_in())
+        return True
 
     def _is_due(self) -> bool:
-        queues = self._queues()
-        if not queues:
-            return False
-        urgent = self._closing or any(queue.urgent for queue in queues)
-        return urgent or min(queue.since for queue in queues) + self._window_s <= time.monotonic()
+        due_in = self._due_in()
+        return due_in is not None and (self._urgent or self._closing or due_in <= 0)
 
     def _due_in(self) -> float | None:
-        queues = self._queues()
-        if not queues:
-            return None
-        return max(0.0, min(queue.since for queue in queues) + self._window_s - time.monotonic())
+        for queue in self._pending.values():
+            return queue.since + self._window_s - time.monotonic()
+        return None
 
-    def _commit(self, batch: list[tuple[QueuedSession, list[Entry]]]) -> None:
-        grown: list[tuple[QueuedSession, Growth]] = []
-        failed: dict[int, Exception] = {}
+    def _batch(self) -> list[_Part]:
+        """Everything queued. Two processes lock sessions in the same order, so neither waits for the other in vain."""
+        with self._wake:
+            pending, self._pending, self._urgent = self._pending, {}, False
+            parts = [_Part(queue, queue.take()) for _, queue in sorted(pending.items())]
+            self._wake.notify_all()  # there is room
+            return parts
+
+    def _commit(self, batch: Sequence[_Part]) -> None:
+        if not batch:
+            return
+        outcomes = self._outcomes(batch)
+        for part, outcome in zip(batch, outcomes, strict=True):
+            self._settle(part, outcome if isinstance(outcome, Exception) else None)
+        for (queue, _), outcome in zip(batch, outcomes, strict=True):
+            if isinstance(outcome, Growth):
+                self._adopt(queue, outcome)
+
+    def _outcomes(self, batch: Sequence[_Part]) -> list[Growth | Exception]:
+        """What became of each part: committed together, or one by one where one of them spoils the transaction."""
         try:
-            with self._store.database.write() as link:
-                types = {entry.type for _, entries in batch for entry in entries}
-                type_ids = self._store.types.ids(link, types)
-                for queue, entries in batch:
-                    try:
-                        growth = queue.session.grow(link, _as_they_are(entries), type_ids, queue.durable_seq)
-                    except PlayheadError as error:
-                        failed[id(queue)] = error
-                    else:
-                        grown.append((queue, growth))
-                now = self._store.clock()
-                for _, growth in grown:
-                    commits.place(link, growth.row.id, [(growth.seq0, growth.n)], now)
+            return self._together(batch)
+        except StoreUnavailable as error:
+            return [error] * len(batch)
         except Exception as error:
-            failed = {id(queue): error for queue, _ in batch}
-        else:
-            self._store.types.remember(type_ids)
-        for queue, entries in batch:
-            self._settle(queue, len(entries), failed.get(id(queue)))
-        for queue, growth in grown:
-            if id(queue) not in failed:
-                self._adopt(queue, growth)
+            if len(batch) == 1:
+                return [error]
+            return [outcome for part in batch for outcome in self._outcomes([part])]
 
-    def _settle(self, queue: QueuedSession, count: int, cause: Exception | None) -> None:
-        """``count`` facts are durable, or failed by ``cause``; then what queued behind them is dropped too."""
+    def _together(self, batch: Sequence[_Part]) -> list[Growth | Exception]:
+        outcomes: list[Growth | Exception] = []
+        with self._store.database.write() as link:
+            types = {entry.type for _, entries in batch for entry in entries}
+            type_ids = self._store.types.ids(link, types)
+            for queue, entries in batch:
+                try:
+                    outcomes.append(
+                        queue.session.grow(link, _as_they_are(entries), type_ids, queue.durable_seq)
+                    )
+                except PlayheadError as error:
+                    outcomes.append(error)
+            now = self._store.clock()
+            for outcome in outcomes:
+                if isinstance(outcome, Growth):
+                    commits.place(link, outcome.row.id, [(outcome.seq0, outcome.n)], now)
+        self._store.types.remember(type_ids)
+        return outcomes
+
+    def _settle(self, part: _Part, cause: BaseException | None) -> None:
+        """The facts of ``part`` are durable, or failed by ``cause``; then what queued behind them is dropped too."""
+        queue = part.queue
         with self._wake:
             if cause is None:
-                queue.durable_seq = Seq(queue.durable_seq + count)
+                queue.durable_seq = Seq(queue.durable_seq + len(part.entries))
             else:
                 reason = str(cause) or type(cause).__name__
                 queue.failure = CommitFailed(queue.session.id, queue.durable_seq, reason)
                 queue.failure.__cause__ = cause
                 queue.take()
+                self._pending.pop(queue.session.row_id, None)
+                self._wake.notify_all()
             waiters = queue.arrived()
-            queue.is_told = queue.failure is not None and bool(waiters)
         for waiter in waiters:
+            if not waiter.set_running_or_notify_cancel():
+                continue  # who waited gave up
             if queue.failure is None:
                 waiter.set_result(None)
             else:
-                waiter.set_exception(queue.failure)
+                queue.is_told = True
+                waiter.set_exception(queue.failure.again())
 
     def _adopt(self, queue: QueuedSession, growth: Growth) -> None:
         try:
@@ -278,6 +391,48 @@ class Writer:
             # The facts are durable; sealing them is only a matter of space, and is tried again.
             log.exception("session %r could not be sealed", queue.session.id)
 
+    def _see_off(self) -> None:
+        """Let those go that want to leave, and have nothing queued any more."""
+        with self._wake:
+            gone = [pair for pair in self._leaving if not pair[0].queued]
+            self._leaving = [pair for pair in self._leaving if pair[0].queued]
+        for queue, done in gone:
+            self._seal(queue)
+            with self._wake:
+                if self._sessions.get(queue.session.row_id) is queue and queue.failure is None:
+                    del self._sessions[queue.session.row_id]
+            if done.set_running_or_notify_cancel():
+                done.set_result(None)
+
+    def _seal(self, queue: QueuedSession) -> None:
+        if queue.failure is not None or queue.durable_seq == 0:
+            return
+        try:
+            queue.session.seal()
+        except Exception:
+            log.exception("session %r could not be sealed", queue.session.id)
+
+    def _give_up(self, cause: BaseException) -> None:
+        with self._wake:
+            self._closing = True
+            queues = [queue for queue in self._sessions.values() if queue.failure is None]
+        for queue in queues:
+            self._settle(_Part(queue, []), cause)
+        for _, done in self._leaving:
+            if done.set_running_or_notify_cancel():
+                done.set_result(None)
+
 
 def _as_they_are(entries: list[Entry]) -> Callable[[int], list[Entry]]:
     return lambda _seq: entries
+
+
+def _closed(session: str) -> WriterClosed:
+    return WriterClosed(f"session {session!r} was closed, or the store's writer; open it again")
+
+
+async def _awaited(waited_for: Future[None]) -> None:
+    if waited_for.done():
+        waited_for.result()
+    else:
+        await asyncio.wrap_future(waited_for)
