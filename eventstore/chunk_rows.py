@@ -50,6 +50,9 @@ _BY_DELTA = {kind.delta: kind for kind in _KINDS}
 TAGS = frozenset(_BY_TAG)
 """The types that mark a line as a row."""
 
+LINE_STARTS = tuple(b'{"type":"%s",' % tag.encode() for tag in sorted(TAGS))
+"""How such lines begin, as every writer spells them."""
+
 
 class Limits(NamedTuple):
     """How large a row may be: members, and UTF-8 bytes of the JSON text of its ``data``."""
@@ -108,20 +111,23 @@ def unpack(value: Any) -> list[Any]:
     kind = _BY_TAG[value["type"]]
     data = value["data"]
     turn, step = data["turn"], data["step"]
-    chunk: dict[str, Any] = {"type": kind.delta, "index": data["index"]}
-    for key in ("id", "name"):
-        if key in data:
-            chunk[key] = data[key]
+    told = {key: data[key] for key in ("index", "id", "name") if key in data}
     seq0 = int(value["seq0"])
     return [
         {
             "type": EVENT_TYPE,
             "seq": seq0 + at,
             "time": time,
-            "data": {"turn": turn, "step": step, "chunk": {**chunk, kind.text: text}},
+            "data": {"turn": turn, "step": step, "chunk": delta(kind.tag, told, text)},
         }
         for at, (time, text) in enumerate(zip(when, data[kind.payload], strict=True))
     ]
+
+
+def delta(tag: str, members: dict[str, Any], text: str) -> dict[str, Any]:
+    """A delta as a row of type ``tag`` stands for it; ``members`` are its index, and its id and name if it has them."""
+    kind = _BY_TAG[tag]
+    return {"type": kind.delta, **members, kind.text: text}
 
 
 def pack(events: Iterable[dict[str, Any]], limits: Limits = JSONL) -> list[dict[str, Any]]:

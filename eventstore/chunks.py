@@ -182,31 +182,37 @@ def is_token_delta(chunk: Chunk) -> bool:
             assert_never(chunk)
 
 
+_START_MEMBERS = frozenset({"type", "index", "blockType"})
+_TEXT_MEMBERS = frozenset({"type", "index", "text"})
+_CALL_MEMBERS = frozenset({"type", "index", "id", "name", "argumentsDelta"})
+_END_MEMBERS = frozenset({"type", "index", "block"})
+_USAGE_MEMBERS = frozenset({"type", "usage"})
+_FINISH_MEMBERS = frozenset({"type", "reason", "replayState"})
+
+
 def _block_start(value: dict[str, Any]) -> Chunk:
     block_type = _text(value, "blockType")
-    return BlockStart(_index(value), block_type, more=_more(value, "index", "blockType"))
+    return BlockStart(_index(value), block_type, more=_more(value, _START_MEMBERS))
 
 
 def _text_delta(value: dict[str, Any]) -> Chunk:
-    return TextDelta(_index(value), _text(value, "text"), more=_more(value, "index", "text"))
+    return TextDelta(_index(value), _text(value, "text"), more=_more(value, _TEXT_MEMBERS))
 
 
 def _reasoning_delta(value: dict[str, Any]) -> Chunk:
-    return ReasoningDelta(_index(value), _text(value, "text"), more=_more(value, "index", "text"))
+    return ReasoningDelta(_index(value), _text(value, "text"), more=_more(value, _TEXT_MEMBERS))
 
 
 def _tool_call_delta(value: dict[str, Any]) -> Chunk:
     call = None if value.get("id") is None else CallId(_text(value, "id"))
     name = None if value.get("name") is None else _text(value, "name")
     arguments = _text(value, "argumentsDelta")
-    return ToolCallDelta(
-        _index(value), call, name, arguments, more=_more(value, "index", "id", "name", "argumentsDelta")
-    )
+    return ToolCallDelta(_index(value), call, name, arguments, more=_more(value, _CALL_MEMBERS))
 
 
 def _block_end(value: dict[str, Any]) -> Chunk:
     block = content_blocks.parse(_present(value, "block"))
-    return BlockEnd(_index(value), block, more=_more(value, "index", "block"))
+    return BlockEnd(_index(value), block, more=_more(value, _END_MEMBERS))
 
 
 def _usage(value: dict[str, Any]) -> Chunk:
@@ -214,12 +220,12 @@ def _usage(value: dict[str, Any]) -> Chunk:
         usage = Usage.decode(_present(value, "usage"))
     except ValidationError as error:
         raise MalformedChunk(f"the usage of a chunk does not fit: {error.error_count()} members") from error
-    return UsageChunk(usage, more=_more(value, "usage"))
+    return UsageChunk(usage, more=_more(value, _USAGE_MEMBERS))
 
 
 def _finish(value: dict[str, Any]) -> Chunk:
     reason = finish_reasons.parse(_present(value, "reason"))
-    return FinishChunk(reason, value.get("replayState"), more=_more(value, "reason", "replayState"))
+    return FinishChunk(reason, value.get("replayState"), more=_more(value, _FINISH_MEMBERS))
 
 
 _DECODERS: Mapping[str, Callable[[dict[str, Any]], Chunk]] = {
@@ -255,10 +261,8 @@ def _present(value: dict[str, Any], member: str) -> Any:
     return value[member]
 
 
-def _more(value: dict[str, Any], *known: str) -> tuple[tuple[str, Any], ...]:
+def _more(value: dict[str, Any], known: frozenset[str]) -> tuple[tuple[str, Any], ...]:
     """The members that the chunk's own do not hold: unknown ones, and optional ones that are null."""
-    return tuple(
-        (member, part)
-        for member, part in value.items()
-        if (member not in known and member != "type") or part is None
-    )
+    if known.issuperset(value) and None not in value.values():  # nearly always, and quickly told
+        return ()
+    return tuple((member, part) for member, part in value.items() if member not in known or part is None)

@@ -227,8 +227,16 @@ class _Part(NamedTuple):
     spans: dict[str, tuple[int, int]]
 
 
-def _row_view(line: bytes) -> LineView | None:
-    """What a sound chunk row stands for, the quick way; None for any other line."""
+class _SoundRow(NamedTuple):
+    """A row that keeps every rule, its texts, and the time of each."""
+
+    row: _Row
+    texts: list[str]
+    times: list[int]
+
+
+def _sound_row(line: bytes) -> _SoundRow | None:
+    """The sound chunk row in ``line``, the quick way; None for any other line."""
     try:
         row = _fast_row.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -249,8 +257,31 @@ def _row_view(line: bytes) -> LineView | None:
         and t1 <= SAFE_INTEGER
         and t1 - t0 <= SAFE_INTEGER  # so that every gap is a safe integer too
     ):
-        return LineView(row.seq0, len(texts), t0, t1, chunk_rows.EVENT_TYPE)
+        return _SoundRow(row, texts, times)
     return None
+
+
+def _row_view(line: bytes) -> LineView | None:
+    """What a sound chunk row stands for; None for any other line."""
+    found = _sound_row(line)
+    if found is None:
+        return None
+    row, texts, times = found
+    return LineView(row.seq0, len(texts), min(times), max(times), chunk_rows.EVENT_TYPE)
+
+
+def joined_row(line: bytes, session: SessionId) -> tuple[Recorded, int] | None:
+    """The first delta of a sound chunk row, with the text of all, and how many there are; None for any other line."""
+    found = _sound_row(line)
+    if found is None:
+        return None
+    row, texts, times = found
+    data = row.data
+    told = {"index": data.index, "id": data.id, "name": data.name}
+    known = {name: value for name, value in told.items() if value is not msgspec.UNSET}
+    chunk = chunk_rows.delta(row.type, known, "".join(texts))
+    raw = msgspec.json.encode({"turn": data.turn, "step": data.step, "chunk": chunk})
+    return Recorded(session, Seq(row.seq0), times[0], chunk_rows.EVENT_TYPE, raw), len(texts)
 
 
 def _slow_view(line: bytes) -> LineView:

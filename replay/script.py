@@ -92,11 +92,11 @@ def _entries(session: Foldable) -> Iterator[Chunks]:
     others = stream.not_in_streams() - {"compaction/summary"}
     for event in session.events(inherited_part(session).to_seq, without=others):
         if event.type == chunk_rows.EVENT_TYPE:
-            here = stream.place_of(members.of(event))
+            here, piece = stream.placed_chunk(event)
             if opened and here != place:
                 raise _unterminated(place)
             place = here
-            opened.append(_sound(stream.chunk_of(event, here)))
+            opened.append(_sound(piece))
             if isinstance(opened[-1], FinishChunk):
                 yield Chunks(tuple(opened))
                 opened = []

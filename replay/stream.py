@@ -55,14 +55,19 @@ def place_of(data: dict[str, Any]) -> Place:
 
 def chunk_of(event: Recorded, place: Place) -> Piece:
     """The chunk that ``event``, an ``assistant/chunk``, adds to a call of turn and step ``place``."""
-    data = members.of(event)
-    found = place_of(data)
+    found, piece = placed_chunk(event)
     if found != place:
         return StreamProblem(event.seq, f"a chunk of {_named(*found)} lies among those of {_named(*place)}")
+    return piece
+
+
+def placed_chunk(event: Recorded) -> tuple[Place, Piece]:
+    """The turn and the step that ``event``, an ``assistant/chunk``, names, and its chunk."""
+    data = members.of(event)
     try:
-        return TimedChunk(event.time_ms, decode_chunk(data.get("chunk")))
+        return place_of(data), TimedChunk(event.time_ms, decode_chunk(data.get("chunk")))
     except ChunkError as error:
-        return StreamProblem(event.seq, str(error))
+        return place_of(data), StreamProblem(event.seq, str(error))
 
 
 def is_embedded(event: Recorded) -> bool:

@@ -7,7 +7,7 @@ Beside what ``reassembly.py`` compares, three rules hold:
 - no two answers have one message id (``message-id``); other messages may be sent twice.
 
 A log is read once, neighbouring deltas joined. That clears the messages which agree with their chunks. About one that
-does not, or whose calls lie oddly in the log, the chunks of its call have the last word, read one by one.
+does not, or whose chunks lie oddly in the log, the chunks of its call have the last word, read one by one.
 """
 
 from __future__ import annotations
@@ -21,27 +21,25 @@ from playhead.eventstore.chunks import Chunk, FinishChunk
 from playhead.eventstore.recorded import Recorded, Replace
 from playhead.projections.folding import Foldable
 from playhead.replay import stream
-from playhead.replay.attempt import Attempt
+from playhead.replay.attempt import Attempt, attempts
 from playhead.replay.reassembly import Discrepancy, compare
 from playhead.replay.stream import Place, StreamProblem
-from playhead.replay.turn_calls import first_entry, turns_of
 
 _ENDS = frozenset({"turn/start", "turn/end", "step/start", "step/end", "llm/retry", "session/end-seed"})
 """The types of events behind which a stream of chunk events does not go on."""
 
 
 def discrepancies(session: Foldable) -> Iterator[Discrepancy]:
-    """All that ``session`` says of its model calls and that cannot be so, turn by turn."""
+    """All that ``session`` says of its model calls and that cannot be so, by seq."""
     reader = _Reader()
-    for turn in turns_of(first_entry(session), reader.seen(_events(session))):
-        found = reader.found
-        for call in turn.calls:
-            attempt = Attempt(session, call, turn)
+    for event in _events(session):
+        reader.see(event)
+    found = reader.found
+    if reader.has_doubts:
+        for attempt in attempts(session):
             if reader.doubts(attempt):
                 found += of_attempt(attempt)
-        reader.forget()
-        yield from _in_order(found)
-    yield from _in_order(reader.found)
+    yield from sorted(dict.fromkeys(found), key=lambda one: one.seq)
 
 
 def of_attempt(attempt: Attempt) -> list[Discrepancy]:
@@ -55,11 +53,6 @@ def of_attempt(attempt: Attempt) -> list[Discrepancy]:
         return found  # of its stream nothing is recorded
     seqs = None if found or stream.is_embedded(message) else attempt.source_seqs()
     return [*found, *compare(message, chunks, seqs)]
-
-
-def _in_order(found: list[Discrepancy]) -> list[Discrepancy]:
-    """Each of ``found`` once, by seq."""
-    return sorted(dict.fromkeys(found), key=lambda one: one.seq)
 
 
 @runtime_checkable
@@ -82,7 +75,7 @@ class _Seen(NamedTuple):
 
 
 class _Reader:
-    """Looks at the events of a log as they pass; what it has found since it was last told to forget.
+    """Looks at the events of a log in order; ``found`` is what is wrong, as far as it can tell.
 
     Chunk events are kept up to the message that they became, or the end of the step.
     """
@@ -96,44 +89,40 @@ class _Reader:
         self._route: tuple[str | None, str | None] = (None, None)
         self._answers: set[str] = set()
 
-    def seen(self, events: Iterable[Recorded]) -> Iterator[Recorded]:
-        """``events``, each looked at before it goes on."""
-        for event in events:
-            if event.type == chunk_rows.EVENT_TYPE:
-                self._chunk(event)
-            elif event.type == "assistant/message" and not isinstance(event.surface_op, Replace):
-                self._message(event)
-                self._begin_stream()
-            elif event.type == "assistant/attempt":
-                self._embedded(event)
-            elif event.type in _ENDS:
-                self._begin_stream()
-            else:
-                if event.type == "request/header":
-                    self._route = _route(members.inner(members.inner(members.of(event), "header"), "config"))
-                self._others.add(event.seq)
-            yield event
+    def see(self, event: Recorded) -> None:
+        """Take the next event."""
+        if event.type == chunk_rows.EVENT_TYPE:
+            self._chunk(event)
+        elif event.type == "assistant/message" and not isinstance(event.surface_op, Replace):
+            self._message(event)
+            self._begin_stream()
+        elif event.type == "assistant/attempt":
+            self._embedded(event)
+        elif event.type in _ENDS:
+            self._begin_stream()
+        else:
+            if event.type == "request/header":
+                self._route = _route(members.inner(members.inner(members.of(event), "header"), "config"))
+            self._others.add(event.seq)
+
+    @property
+    def has_doubts(self) -> bool:
+        """Whether the chunks of any call have to be looked at one by one."""
+        return bool(self._doubted or self._unreadable)
 
     def doubts(self, attempt: Attempt) -> bool:
-        """Whether the chunks of a call have to be looked at one by one."""
+        """Whether those of this one have to be."""
         if attempt.call.message_seq in self._doubted:
             return True
         at = bisect_left(self._unreadable, attempt.from_seq)
         return at < len(self._unreadable) and attempt.covers(self._unreadable[at])
-
-    def forget(self) -> None:
-        """Begin a new turn."""
-        self.found = []
-        self._doubted.clear()
-        self._unreadable.clear()
 
     def _begin_stream(self) -> None:
         self._chunks.clear()
         self._others.clear()
 
     def _chunk(self, event: Recorded) -> None:
-        place = stream.place_of(members.of(event))
-        piece = stream.chunk_of(event, place)
+        place, piece = stream.placed_chunk(event)
         if isinstance(piece, StreamProblem):
             self._report(piece)
             return

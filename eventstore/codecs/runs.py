@@ -49,7 +49,6 @@ _SEQ = struct.Struct("<Q")
 _TYPE = b'{"type":"'
 _ENVELOPE = b',"seq":%d,"time":%d,"data":'
 _SOURCES = b'"sourceEventSeqs":['
-_ROW_STARTS = tuple(b'{"type":"%s",' % tag.encode() for tag in sorted(chunk_rows.TAGS))
 _CITED: tuple[tuple[bytes, SurfaceOp | None], ...] = (
     (b',"sourceEventSeqs":[%s],"surfaceOp":"append"}' % LIST, "append"),
     (b',"sourceEventSeqs":[%s]}' % LIST, None),
@@ -119,7 +118,7 @@ class Writer:
         """Add any other line, without its LF, that stands for what ``view`` says."""
         if view.n == 0:
             self._stream += (line, b"\n")
-        elif view.seq0 == self.next_seq and view.defect is None and line.startswith(_ROW_STARTS):
+        elif view.seq0 == self.next_seq and view.defect is None and line.startswith(chunk_rows.LINE_STARTS):
             self._stream += (ROW, line, b"\n")
             self._jump(view.n)
         else:

@@ -20,8 +20,8 @@ _DELTAS = frozenset({"text-delta", "reasoning-delta", "tool-call-delta"})
 class Wanted:
     """Facts with ``from_seq <= seq < to_seq``, of ``types`` or of all, none of them of a type in ``without``.
 
-    Token deltas are among them where ``deltas`` is set. Where ``joined`` is set too, a codec that keeps runs may give
-    the deltas of one as a single one, with the seq and the time of the first and the text of all.
+    Token deltas are among them where ``deltas`` is set. Where ``joined`` is set too, the deltas of a row, or of a run
+    where a codec keeps them, come as a single one, with the seq and the time of the first and the text of all.
     """
 
     session: SessionId
@@ -62,6 +62,10 @@ class Wanted:
 
     def facts(self, line: bytes) -> list[Recorded]:
         """The wanted facts of one line."""
+        if self.joined and line.startswith(chunk_rows.LINE_STARTS):
+            row = envelope.joined_row(line, self.session)
+            if row is not None and self.from_seq <= row[0].seq and row[0].seq + row[1] <= self.to_seq:
+                return [row[0]] if self.any_deltas else []
         found = envelope.facts(line, self.session)
         if len(found) == 1:
             return found if self._takes(found[0]) else []

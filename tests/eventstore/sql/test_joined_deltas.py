@@ -78,3 +78,20 @@ def test_a_long_run_is_few_events_once_its_lines_are_sealed(engine: str, tmp_pat
         joined = list(session.joined_events())
         assert runs(joined) == runs(every)
         assert [event.seq for event in joined] == [0, 1, len(texts) + 1]
+
+
+@pytest.mark.parametrize("tag", ["text-chunks", "tool-call-chunks"])
+def test_a_row_is_one_event_however_long_it_is(tag: str, tmp_path: Path) -> None:
+    texts = ["a", "\u20ac", '"'] * 100
+    packed = {"args": texts, "id": "c", "name": ""} if tag == "tool-call-chunks" else {"texts": texts}
+    data = {"turn": 1, "step": 1, "index": 0, "dt": [-1] * (len(texts) - 1), **packed}
+    row = json_text.dumps({"type": tag, "seq0": 0, "time0": 9, "data": data})
+    log = tmp_path / "session.jsonl"
+    log.write_bytes(SessionHeader(SessionId("s1"), 1).line() + b"\n" + row + b"\n")
+    with playhead.open_store("sqlite://") as store:
+        import_paths(store, [log])
+        stored = store.session("s1")
+        (joined,) = stored.joined_events()
+        first = next(stored.events())
+        assert (joined.seq, joined.time_ms, joined.position) == (first.seq, first.time_ms, first.position)
+        assert runs([joined]) == runs(list(stored.events()))
