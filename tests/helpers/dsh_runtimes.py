@@ -35,7 +35,7 @@ import pytest
 ROOT: Final = Path(__file__).resolve().parents[2]
 PACKAGE: Final = "deepseek-harness-sdk"
 INSTALL_S: Final = 600
-RUN_S: Final = 120
+RUN_S: Final = 60
 """How long a session may take; a hundred times what it takes."""
 PARTING_S: Final = 10
 """How long what a runtime started may outlive it."""

@@ -178,7 +178,7 @@ class ScriptedServer:
                     self._gone.release()
                     return False
                 case _ if step is RESET:
-                    _reset(writer)
+                    reset(writer)
                     return False
                 case _ if step is CUT:
                     return False
@@ -255,7 +255,8 @@ async def _client_gone(reader: asyncio.StreamReader) -> None:
         pass
 
 
-def _reset(writer: asyncio.StreamWriter) -> None:
+def reset(writer: asyncio.StreamWriter) -> None:
+    """Break the connection with a RST."""
     raw: socket.socket = writer.get_extra_info("socket")
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
