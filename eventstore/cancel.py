@@ -14,6 +14,9 @@ from typing import Any
 from playhead.eventstore.errors import PlayheadError
 from playhead.eventstore.registered import Registered
 
+DISPOSED = "disposed"
+"""The kind of the cause that lets nothing begin any more."""
+
 log = logging.getLogger("playhead.eventstore")
 
 
@@ -25,6 +28,15 @@ class Cancelled(PlayheadError):
     def __init__(self, cause: dict[str, Any]) -> None:
         self.cause = cause
         super().__init__(f"cancelled: {cause.get('kind')}")
+
+
+def is_torn_down() -> bool:
+    """Whether the task that runs was cancelled from outside, as at the end of a loop.
+
+    A ``CancelledError`` where this is false came out of something that was awaited, and is a failure like any other.
+    """
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 class CancelToken:

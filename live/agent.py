@@ -23,7 +23,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from playhead.eventstore.cancel import CancelToken
+from playhead.eventstore.cancel import DISPOSED, CancelToken
 from playhead.eventstore.errors import UsageError
 from playhead.eventstore.messages import Message
 from playhead.live.asking import Header
@@ -38,14 +38,23 @@ from playhead.projections.inbox_lists import NEXT_STEP, NEXT_TURN, Target
 T = TypeVar("T")
 Status = Literal["idle", "running"]
 
-DISPOSED = "disposed"
-"""The kind of the cause that lets nothing begin any more."""
-
 
 class AgentBusy(UsageError):
     """What was asked for needs an idle agent."""
 
     code = "agent-busy"
+
+
+class AgentClosed(UsageError):
+    """The agent was closed, and takes nothing more."""
+
+    code = "agent-closed"
+
+
+class NoLoop(UsageError):
+    """An agent works on an event loop, and here runs none."""
+
+    code = "no-loop"
 
 
 @dataclass(slots=True)
@@ -63,14 +72,14 @@ class Agent:
 
     def __init__(self, session: LiveSession, options: AgentOptions) -> None:
         self.session = session
-        self.notices = Notices()
+        self.notices = Notices(session.id)
         self.hooks = Hooks()
         self.inbox = Inbox(session, self.notices)
         self._desk = Desk(
             session, self.inbox, self.notices, self.hooks, options, Header(session, options, self.hooks)
         )
-        self._turn = session.last_turn
         self.closed = False
+        self._gone = asyncio.Event()
         self._activity: _Activity | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -84,22 +93,28 @@ class Agent:
         return "idle" if self._activity is None else self._activity.status
 
     @property
+    def is_idle(self) -> bool:
+        """Whether nothing goes on at all, no maintenance either."""
+        return self._activity is None
+
+    @property
     def last_turn(self) -> int:
         """The number of the last turn that began; 0 before the first."""
-        return self._turn
+        return self.session.last_turn
 
     def send(self, message: Message, target: Target, wakeup: bool) -> None:
-        """Put ``message`` at the end of the list ``target``; with ``wakeup`` an idle agent begins to work."""
-        now = self._activity
-        dying = wakeup and now is not None and now.token.cancelled
+        """Put ``message`` at the end of the list ``target``; with ``wakeup`` an idle agent begins to work.
+
+        Raises ``InvalidSplice`` for an id that is pending, ``AgentClosed``, and ``NoLoop`` for a waking send where no
+        event loop runs; then nothing happened.
+        """
+        self._require_open()
+        if wakeup:
+            self._require_loop()
+        dying = wakeup and self._is_dying()
         self.inbox.append(NEXT_TURN if dying else target, message)
-        if not wakeup:
-            return
-        activity = self._activity  # a listener may have begun or ended one
-        if activity is None:
-            self._start()
-        elif (dying or activity.status == "idle") and not _is_disposed(activity.token):
-            activity.latched = True
+        if wakeup:
+            self._wake(dying)
 
     def followup(self, message: Message) -> None:
         """A prompt that gets a turn of its own."""
@@ -112,6 +127,13 @@ class Agent:
     def inject(self, message: Message) -> None:
         """Context for the nearest step, whenever that comes."""
         self.send(message, NEXT_STEP, False)
+
+    def wake(self) -> None:
+        """Begin to work on what is pending, as with a waking send; nothing happens where nothing is."""
+        self._require_open()
+        self._require_loop()
+        if self.inbox.has_pending:
+            self._wake(self._is_dying())
 
     def cancel(self, cause: dict[str, Any], *, keep_inbox: bool = False) -> None:
         """Discard what is pending, unless ``keep_inbox``, and abort what runs.
@@ -131,27 +153,73 @@ class Agent:
         while self._activity is not None:
             await self._activity.done.wait()
 
-    async def run_maintenance(self, task: Callable[[CancelToken], Awaitable[T]]) -> T:
-        """Run ``task`` while no turn can begin. Raises ``AgentBusy`` unless the agent is idle."""
+    def run_maintenance(self, task: Callable[[CancelToken], Awaitable[T]]) -> asyncio.Task[T]:
+        """Run ``task`` while no turn can begin; from this call on none does. What is given is to be awaited.
+
+        Raises ``AgentBusy`` at once unless the agent is idle, ``AgentClosed`` and ``NoLoop``.
+        """
+        self._require_open()
+        loop = self._require_loop()
         if self._activity is not None:
             raise AgentBusy(f"agent {self.id!r} is busy; wait for when_idle()")
         activity = _Activity(CancelToken(), "idle", asyncio.Event())
         self._activity = activity
-        try:
+
+        async def maintained() -> T:
             return await task(activity.token)
-        finally:
+
+        def ended(ended: asyncio.Task[T]) -> None:
+            if ended.cancelled():
+                activity.latched = (
+                    False  # perhaps the loop comes to its end: what is pending stays where it is
+                )
             self._settle(activity)
+
+        made = loop.create_task(maintained())
+        made.add_done_callback(ended)
+        return made
 
     async def flush(self) -> None:
         """Returns once everything so far is durable."""
         await self.session.flush()
 
     async def close(self) -> None:
-        """Stop for good: cancel as disposed, keep the inbox for the next process, wait, and flush."""
+        """Stop for good: cancel as disposed, keep the inbox for the next process, wait, and flush.
+
+        Raises what the flush raises; the agent is closed all the same.
+        """
+        if self.closed:
+            await self._gone.wait()
+            return
         self.closed = True
         self.cancel({"kind": DISPOSED}, keep_inbox=True)
-        await self.when_idle()
-        await self.flush()
+        try:
+            await self.when_idle()
+            await self.session.close()
+        finally:
+            self._gone.set()
+            self.notices.tell("agent/disposed", agent=self)
+
+    def _require_open(self) -> None:
+        """What comes while a closing agent ends its turn is kept for the next process; what comes later is refused."""
+        if self.closed and self._activity is None:
+            raise AgentClosed(f"agent {self.id!r} was closed; open the session again")
+
+    def _require_loop(self) -> asyncio.AbstractEventLoop:
+        try:
+            return asyncio.get_running_loop()
+        except RuntimeError:
+            raise NoLoop(f"agent {self.id!r} works on an event loop; call this inside of one") from None
+
+    def _is_dying(self) -> bool:
+        return self._activity is not None and self._activity.token.cancelled
+
+    def _wake(self, dying: bool) -> None:
+        activity = self._activity  # a listener may have begun or ended one since
+        if activity is None:
+            self._start()
+        elif (dying or activity.status == "idle") and not _is_disposed(activity.token):
+            activity.latched = True
 
     def _start(self) -> None:
         activity = _Activity(CancelToken(), "running", asyncio.Event())
@@ -164,35 +232,47 @@ class Agent:
         """The next turn, open and with its input; None when the driver was cancelled before."""
         if activity.token.cancelled:
             return None
-        self._turn += 1
-        turn = Turn(self._desk, self._turn, activity.token)
+        turn = Turn(self._desk, self.last_turn + 1, activity.token)
         try:
             turn.begin()
         except Exception as error:
-            self.notices.tell("agent/error", turn=self._turn, step=0, error=error)
+            self._report(turn, error)
             return None
         return turn
 
     async def _drive(self, activity: _Activity, turn: Turn | None) -> None:
         try:
-            while turn is not None and await turn.run() and self.inbox.has_pending:
+            while turn is not None and await turn.run() and self._goes_on(activity):
                 activity.token = CancelToken()
                 activity.latched = False
                 turn = self._begin_turn(activity)
+        except asyncio.CancelledError:
+            activity.latched = False  # the loop comes to its end: what is pending is for the next process
+            raise
         except Exception as error:
-            self.notices.tell(
-                "agent/error", turn=self._turn, step=0 if turn is None else turn.step, error=error
-            )
+            assert turn is not None
+            self._report(turn, error)
         finally:
             self._settle(activity)
 
+    def _goes_on(self, activity: _Activity) -> bool:
+        """Whether another turn follows. A cancellation while the end of the last became durable stops the driver."""
+        return not activity.token.cancelled and self.inbox.has_pending
+
+    def _report(self, turn: Turn, error: Exception) -> None:
+        """Tell of a turn that could not be recorded, unless that is what its listeners were told it failed with."""
+        if (type(error), str(error)) != (type(turn.told), str(turn.told)):
+            self.notices.tell("agent/error", turn=turn.number, step=turn.step, error=error)
+
     def _settle(self, activity: _Activity) -> None:
         self._activity = None
-        if activity.status == "running":
-            self.notices.tell("agent/status", status="idle")
-        if activity.latched and self._activity is None and self.inbox.has_pending:
-            self._start()
-        activity.done.set()
+        try:
+            if activity.status == "running":
+                self.notices.tell("agent/status", status="idle")
+            if activity.latched and not self.closed and self._activity is None and self.inbox.has_pending:
+                self._start()
+        finally:
+            activity.done.set()
 
 
 def _is_disposed(token: CancelToken) -> bool:

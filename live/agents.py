@@ -6,7 +6,7 @@ from playhead.eventstore.errors import UsageError
 from playhead.eventstore.log import Session
 from playhead.eventstore.session_writer import SessionWriter
 from playhead.live.agent import Agent
-from playhead.live.notices import Listener
+from playhead.live.notices import Listener, Notice
 from playhead.live.options import AgentOptions
 from playhead.live.session import LiveSession
 
@@ -24,7 +24,10 @@ class AgentExists(UsageError):
 
 
 class Agents:
-    """A session and its agent share one id. A listener given here hears every agent from its creation on."""
+    """A session and its agent share one id. A listener given here hears every agent from its creation on.
+
+    One that raises at ``agent/created`` has it that there is no such agent.
+    """
 
     def __init__(self, *listeners: Listener) -> None:
         self._agents: dict[str, Agent] = {}
@@ -38,32 +41,39 @@ class Agents:
         """An agent for ``session``: new where the log is empty, else resumed.
 
         To resume is to close what a crash left open, and to mark where this process begins. Nothing runs until
-        somebody wakes the agent. Raises ``AgentExists``, and ``CorruptLog`` for a queue that cannot be known.
+        somebody wakes the agent. Raises ``AgentExists``, ``CorruptLog`` for a queue that cannot be known (then nothing
+        was appended), and what a listener refuses the agent with.
         """
         if session.id in self._agents:
             raise AgentExists(session.id)
         live = LiveSession(session, options.clock, writer)
         is_new = live.next_seq == 0
+        agent = Agent(live, options)
         if not is_new:
             live.resume()
-        agent = Agent(live, options)
+        agent.notices.listen(self._forget)
         for listener in self._listeners:
             agent.notices.listen(listener)
         self._agents[agent.id] = agent
-        agent.notices.tell("agent/created", agent=agent)
+        agent.notices.ask("agent/created", "agent/disposed", agent=agent)
         agent.notices.tell("agent/session-start", source="startup" if is_new else "resume")
         return agent
 
     async def close(self, agent: Agent) -> None:
         """End ``agent`` as disposed; its inbox stays in the log for whoever resumes it."""
-        try:
-            await agent.close()
-        finally:
-            if self._agents.get(agent.id) is agent:
-                del self._agents[agent.id]
-            agent.notices.tell("agent/disposed", agent=agent)
+        await agent.close()
 
     async def close_all(self) -> None:
-        """End every agent."""
+        """End every agent. Raises the first failure, after all have ended."""
+        failures = []
         for agent in list(self._agents.values()):
-            await self.close(agent)
+            try:
+                await agent.close()
+            except Exception as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
+    def _forget(self, notice: Notice) -> None:
+        if notice.name == "agent/disposed":
+            self._agents.pop(notice.agent_id, None)

@@ -83,8 +83,8 @@ class Header:
             reason = "change"
         else:
             return
-        self._has_logged = True
         self._session.append("request/header", {"header": header.to_json(), "reason": reason})
+        self._has_logged = True
 
     def _log_context(self, config: CallConfig) -> None:
         context: dict[str, Any] = {"provider": config.provider, "model": config.model}

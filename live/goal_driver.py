@@ -5,7 +5,8 @@ it is admitted as a ``user/message``; one that is discarded or refused before ne
 
 The driver looks whenever the agent becomes idle or the goal changes, one look at a time:
 
-1. the agent works, is closed, or has other input pending: nothing to do;
+1. the agent works, is closed, or has another prompt pending: nothing to do (context that waits for a step is no
+   prompt, and joins the round);
 2. how did the last round end? Aborted, discarded, or never begun: the goal is paused. Refused by another: it is
    blocked as ``prompt-rejected``. A round that was overtaken by a change of the goal is forgotten;
 3. no goal, or one that is not active and armed: nothing to do;
@@ -14,8 +15,9 @@ The driver looks whenever the agent becomes idle or the goal changes, one look a
    blocks the goal as ``queue-failed``.
 
 Right before a round enters, and once more when everybody else has had a say, it must still be the round that comes
-next of the goal as it is. Otherwise the driver refuses the step, and puts what else was claimed for it back in front.
-Rounds that an earlier process left in the queue are taken out when the driver begins.
+next of the goal as it is, and no person may have sent anything meanwhile. Otherwise the driver refuses the step, and
+puts what else was claimed for it back in front. What a person sent then gets its turn, and the round is sent again
+behind it. Rounds that an earlier process left in the queue are taken out when the driver begins.
 
 A turn that ends at its token ceiling, any ``agent/error``, and the abort of a turn that is no round disarm the goal.
 """
@@ -65,6 +67,7 @@ class GoalDriver:
         self._round: _Round | None = None
         self._looking: asyncio.Task[None] | None = None
         self._look_again = False
+        self._gave_way = False  # a round was refused because a person waits
         agent.notices.listen(self._noticed)
         agent.session.observe(self._observed)
         agent.hooks.pre_step.add(self._pre_step)
@@ -89,6 +92,8 @@ class GoalDriver:
         match notice.name:
             case "agent/status" if notice.info["status"] == "idle":
                 self._look()
+            case "agent/status":
+                self._gave_way = False
             case "goal/changed":
                 self._look()
             case "agent/error":
@@ -126,12 +131,22 @@ class GoalDriver:
             while again:
                 self._look_again = False
                 again = await self._pass() or self._look_again
+        except Exception as error:
+            self._goals.disarm()
+            self._agent.notices.tell("agent/error", turn=self._agent.last_turn, step=0, error=error)
         finally:
             self._looking = None
 
     async def _pass(self) -> bool:
         """One look; whether another is due at once."""
-        if self._is_busy():
+        if self._agent.status == "idle":
+            await self._agent.when_idle()  # maintenance ends without a notice
+        if self._agent.closed or not self._agent.is_idle:
+            return False
+        if self._is_another_waiting():
+            if self._gave_way:
+                self._gave_way = False
+                self._agent.wake()
             return False
         last, self._round = self._round, None
         if last is not None:
@@ -140,14 +155,12 @@ class GoalDriver:
         view = self._goals.get()
         if not _is_driven(view):
             return False
-        try:
-            await self._agent.flush()
-        except Exception as error:
-            self._goals.disarm()
-            self._agent.notices.tell("agent/error", turn=self._agent.last_turn, step=0, error=error)
-            return False
+        await self._agent.flush()
         view = self._goals.get()
-        if view is None or not _is_driven(view) or self._is_busy():
+        agent = self._agent
+        if view is None or not _is_driven(view) or agent.closed or not agent.is_idle:
+            return False
+        if self._is_another_waiting():
             return False
         if view.rounds >= view.goal.max_rounds:
             limit = f"all {view.goal.max_rounds} rounds were used before the goal was met"
@@ -156,12 +169,20 @@ class GoalDriver:
         self._send(view)
         return False
 
-    def _is_busy(self) -> bool:
-        agent = self._agent
-        return agent.closed or agent.status != "idle" or agent.inbox.has_pending
+    def _is_another_waiting(self) -> bool:
+        """Whether somebody else's prompt is pending."""
+        inbox = self._agent.inbox
+        own = None if self._round is None else self._round.message
+        return self._is_person_waiting() or any(message.id != own for message in inbox.next_turn)
+
+    def _is_person_waiting(self) -> bool:
+        inbox = self._agent.inbox
+        return any(message.is_prompt for message in (*inbox.next_step, *inbox.next_turn))
 
     def _account_for(self, last: _Round) -> None:
         """What the end of a round means for the goal, where that is still the goal of the round."""
+        if last.state == "queued":
+            self._agent.inbox.remove(last.message)  # its turn never began, and it is not to come by surprise
         view = self._goals.get()
         if view is None or view.goal.id != last.ref.id or view.goal.phase != "active":
             return
@@ -190,7 +211,7 @@ class GoalDriver:
         if not rounds:
             return await inner(proposal)
         round = self._round
-        if round is None or rounds != [round.message] or not self._is_next(round):
+        if round is None or rounds != [round.message] or not self._may_enter(round, proposal):
             return self._refuse(proposal)
         decision = await inner(proposal)
         if isinstance(decision, Reject):
@@ -199,23 +220,26 @@ class GoalDriver:
             if view is not None and view.ref == round.ref and view.goal.phase == "active":
                 self._goals.block(view.ref, "prompt-rejected", "the prompt of a round was rejected")
             return decision
-        return decision if self._is_next(round) else self._refuse(proposal)
+        return decision if self._may_enter(round, proposal) else self._refuse(proposal)
 
-    def _is_next(self, round: _Round) -> bool:
+    def _may_enter(self, round: _Round, proposal: Proposal) -> bool:
         view = self._goals.get()
-        return (
+        is_next = (
             view is not None
             and _is_driven(view)
             and view.ref == round.ref
             and round.state == "claimed"
             and round.number == view.rounds + 1
         )
+        with_person = any(message.is_prompt for message in proposal.messages)
+        return is_next and not with_person and not self._is_person_waiting()
 
     def _refuse(self, proposal: Proposal) -> Decision:
         if self._round is not None and self._round.state == "claimed":
             self._round.state = "stale"
         others = [message for message in proposal.messages if not _is_round(message)]
         self._agent.inbox.splice(NEXT_STEP, 0, 0, others)
+        self._gave_way = self._is_person_waiting()
         return Reject()
 
 

@@ -33,6 +33,7 @@ from playhead.eventstore.invariants.goal_rules import (
     after_round,
     change_of,
 )
+from playhead.eventstore.invariants.rules import trimmed
 from playhead.eventstore.log import Clock
 from playhead.eventstore.recorded import Recorded
 from playhead.live.agent import Agent
@@ -135,7 +136,7 @@ class Goals:
     def block(self, ref: GoalRef, code: str, message: str) -> GoalView:
         """It cannot go on; ``code`` is lower-kebab-case."""
         goal = self._current(ref)
-        reason = Blocked(code, message.strip())
+        reason = Blocked(code, trimmed(message))
         if not _CODE.fullmatch(code) or not reason.message:
             problem = "a reason needs a lower-kebab-case code and a message"
             raise GoalError("GOAL_INVALID_BLOCK_REASON", problem)
@@ -238,10 +239,10 @@ class Goals:
 
 
 def _objective(text: str) -> str:
-    trimmed = text.strip()
-    if not trimmed:
+    objective = trimmed(text)
+    if not objective:
         raise GoalError("GOAL_INVALID_OBJECTIVE", "an objective needs some text")
-    return trimmed
+    return objective
 
 
 def _max_rounds(number: Any) -> int:

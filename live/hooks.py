@@ -22,6 +22,7 @@ from typing import Generic, TypeVar
 from playhead.eventstore.cancel import CancelToken
 from playhead.eventstore.failures import Failure
 from playhead.eventstore.messages import Message
+from playhead.eventstore.registered import Registered
 from playhead.eventstore.request_header import CallConfig
 
 Q = TypeVar("Q")
@@ -95,12 +96,11 @@ class Chain(Generic[Q, A]):
 
     def __init__(self, last: Callable[[Q], A]) -> None:
         self._last = last
-        self._links: list[Link[Q, A]] = []
+        self._links: Registered[Link[Q, A]] = Registered()
 
     def add(self, link: Link[Q, A]) -> Callable[[], None]:
         """Put ``link`` inside those that are there; gives what takes it off again."""
-        self._links.append(link)
-        return lambda: self._links.remove(link) if link in self._links else None
+        return self._links.add(link)
 
     async def ask(self, question: Q) -> A:
         """The answer of the outermost link."""
@@ -138,4 +138,4 @@ class Hooks:
     pre_step: Chain[Proposal, Decision] = field(default_factory=lambda: Chain(_enter))
     request: Chain[Asking, CallConfig] = field(default_factory=lambda: Chain(_as_asked))
     request_error: Chain[CallFailed, Retry | None] = field(default_factory=lambda: Chain(_let_fail))
-    turn_stopping: list[StoppingListener] = field(default_factory=list)
+    turn_stopping: Registered[StoppingListener] = field(default_factory=Registered)

@@ -101,9 +101,8 @@ class Retries:
         self._sample = sample
         self._new_id = new_id
         self._wait = wait
-        self._chain: tuple[int, int, str] | None = None
-        self._id = ""
-        self._number = 0
+        self._step: tuple[int, int] | None = None
+        self._chains: dict[str, tuple[str, int]] = {}
 
     async def __call__(
         self, failed: CallFailed, inner: Callable[[CallFailed], Awaitable[Retry | None]]
@@ -113,36 +112,43 @@ class Retries:
             try:
                 recovered = await inner(failed)
             except Exception:
+                failed.token.check()
                 log.exception("other recovery failed; the call is retried all the same")
                 recovered = None
             if recovered is not None:
                 return recovered
-        chain = (failed.turn, failed.step, failed.provider)
-        number = self._number + 1 if chain == self._chain else 1
+        id, number = self._next(failed)
         delay_ms = self._policy.delay_ms(failed.failure, number, self._sample())
         if delay_ms is None:
             return await inner(failed)
-        if chain != self._chain:
-            self._chain, self._id = chain, self._new_id()
-        self._number = number
         failed.token.check()
-        self._schedule(failed, delay_ms)
+        self._schedule(failed, id, number, delay_ms)
+        self._chains[failed.provider] = id, number
         await self._session.flush()
         await self._wait(delay_ms, failed.token)
         failed.token.check()
         place = {"turn": failed.turn, "step": failed.step, "retry": number}
-        self._session.append("llm/retry-started", {"retryId": self._id, **place})
+        self._session.append("llm/retry-started", {"retryId": id, **place})
         return Retry()
 
-    def _schedule(self, failed: CallFailed, delay_ms: float) -> None:
+    def _next(self, failed: CallFailed) -> tuple[str, int]:
+        """The id of the chain that a retry would belong to, and its number in there."""
+        if self._step != (failed.turn, failed.step):
+            self._step, self._chains = (failed.turn, failed.step), {}
+        if failed.provider not in self._chains:
+            return self._new_id(), 1
+        id, number = self._chains[failed.provider]
+        return id, number + 1
+
+    def _schedule(self, failed: CallFailed, id: str, number: int, delay_ms: float) -> None:
         data: dict[str, Any] = {
-            "retryId": self._id,
+            "retryId": id,
             "turn": failed.turn,
             "step": failed.step,
             "provider": failed.provider,
             "mode": self._policy.mode,
             "policyKey": self._policy.key,
-            "retry": self._number,
+            "retry": number,
         }
         if self._policy.mode == "normal":
             data["maxRetries"] = self._policy.most

@@ -5,6 +5,9 @@ observers see it, in the order in which they came; that is the one live stream o
 is logged and changes nothing. While observers run, nothing may be appended: what one wants to add has to wait until
 they are done.
 
+Before a fact is accepted, those who ``guard`` the session may refuse it: what they raise is raised, and nothing was
+appended.
+
 The session keeps what a request is made of (the messages on its surface, the last header), not its whole log.
 """
 
@@ -14,12 +17,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from playhead.eventstore import envelope, members
-from playhead.eventstore.errors import UsageError
+from playhead.eventstore.errors import UsageError, WrongExpectedSeq
 from playhead.eventstore.fork import END_SEED
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import Seq, SessionId
 from playhead.eventstore.log import Clock, NewEvent, Session
 from playhead.eventstore.recorded import Recorded, SurfaceOp
+from playhead.eventstore.registered import Registered
 from playhead.eventstore.repair import OpenTurn
 from playhead.eventstore.session_writer import DirectWriter, SessionWriter
 from playhead.live.notices import contained
@@ -27,6 +31,9 @@ from playhead.projections import surface as surfaces
 from playhead.projections.surface import Surface
 
 Observer = Callable[[Recorded], Any]
+
+Guard = Callable[[Recorded], None]
+"""Raises what a fact is refused with."""
 
 
 class AppendWhileObserved(UsageError):
@@ -43,17 +50,21 @@ class AppendWhileObserved(UsageError):
 
 
 class LiveSession:
-    """See above. ``from_seq`` is the first seq of the session's own events, behind what it inherited."""
+    """See above. ``from_seq`` is the first seq of the session's own events, behind what it inherited.
+
+    Raises ``WrongExpectedSeq`` where ``writer`` has facts that ``session`` does not show yet, or the other way round.
+    """
 
     def __init__(self, session: Session, clock: Clock, writer: SessionWriter | None = None) -> None:
         self._writer = writer or DirectWriter(session)
         self._clock = clock
-        self._observers: list[Observer] = []
+        self._observers: Registered[Observer] = Registered()
+        self._guards: Registered[Guard] = Registered()
         self._observed = False
         self._surface = Surface()
         self._messages: dict[int, dict[str, Any]] = {}
         self._open = OpenTurn()
-        self.next_seq = self._writer.next_seq
+        self.next_seq = Seq(0)
         self.from_seq = session.header.seed_length or 0
         self.last_turn = 0
         self.request_header: dict[str, Any] | None = None
@@ -63,6 +74,8 @@ class LiveSession:
             self._learn(fact)
         for fact in session.events(self.next_seq):  # a log that ends in mid-stream ends with deltas
             self._learn(fact)
+        if self.next_seq != self._writer.next_seq:
+            raise WrongExpectedSeq(session.id, self._writer.next_seq, self.next_seq)
 
     @property
     def id(self) -> SessionId:
@@ -74,13 +87,11 @@ class LiveSession:
 
     def observe(self, observer: Observer) -> Callable[[], None]:
         """Call ``observer`` with every event accepted from now on, at once; gives what takes it off again."""
-        self._observers.append(observer)
+        return self._observers.add(observer)
 
-        def remove() -> None:
-            if observer in self._observers:
-                self._observers.remove(observer)
-
-        return remove
+    def guard(self, guard: Guard) -> Callable[[], None]:
+        """Ask ``guard`` before a fact is accepted, from now on; gives what takes it off again."""
+        return self._guards.add(guard)
 
     def append(
         self,
@@ -92,12 +103,12 @@ class LiveSession:
     ) -> Recorded:
         """Accept an event; it is in the log, and observed, when this returns, and durable after a ``flush``.
 
-        Raises ``NotLosslessJson`` for data that JSON would change, ``AppendWhileObserved``, and what an earlier
-        commit failed with.
+        Raises ``NotLosslessJson`` for data that JSON would change, ``AppendWhileObserved``, what a guard refuses it
+        with, and what an earlier commit failed with; then nothing was appended.
         """
         if self._observed:
             raise AppendWhileObserved(self.id, type)
-        observers = tuple(self._observers)
+        observers = iter(self._observers)  # those of before: who comes while it is accepted sees the next one
         event = NewEvent(type, data, surface_op=surface_op, source_seqs=source_seqs)
         fact = self._accept(event, self._clock())
         self._observed = True
@@ -125,7 +136,7 @@ class LiveSession:
         return added
 
     def messages(self) -> list[dict[str, Any]]:
-        """What the model sees now, in order: the messages of a request."""
+        """What the model sees now, in order: the messages of a request. They are shared: do not change them."""
         return [self._messages[entry.seq] for entry in self._surface.entries() if entry.seq in self._messages]
 
     async def room(self) -> None:
@@ -136,9 +147,15 @@ class LiveSession:
         """Returns once every accepted event is durable; raises what the commit failed with."""
         await self._writer.flush()
 
+    async def close(self) -> None:
+        """Flush, and let go of the writer: nothing can be appended any more. Raises what ``flush`` raises."""
+        await self._writer.close()
+
     def _accept(self, event: NewEvent, time_ms: int) -> Recorded:
         line = event.line(self.next_seq, time_ms)
         (fact,) = envelope.facts(line, self.id, None)
+        for guard in self._guards:
+            guard(fact)
         self._writer.put(fact, line)
         self._learn(fact)
         return fact

@@ -73,6 +73,12 @@ def unknown_tool(name: str) -> ToolOutcome:
     return ToolOutcome.failed(f'Error: unknown tool "{name}"', "ToolNotFoundError", "UNKNOWN_TOOL")
 
 
+def broken(error: BaseException) -> ToolOutcome:
+    """The outcome of a call that failed with ``error``."""
+    kind = type(error).__name__
+    return ToolOutcome.failed(f"Error: {str(error) or kind}", kind, "TOOL_FAILED")
+
+
 def aborted() -> ToolOutcome:
     """The outcome of a call that was stopped while it ran."""
     return ToolOutcome.failed("Error: tool call aborted", "AbortError", "ABORTED")

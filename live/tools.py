@@ -1,9 +1,9 @@
 """Tools made of Python functions.
 
 The schema of the arguments comes from the type hints, the description from the docstring. A function may take
-``token`` (the cancellation of the turn) besides what the model gives. It returns text, a JSON value, or a
-``ToolOutcome`` where it wants a say in the rest. A plain function runs in a thread, so that it cannot hold up the
-loop; a coroutine runs on it.
+``token`` (the cancellation of the turn) besides what the model gives. It returns text, a value that can be said in
+JSON, or a ``ToolOutcome`` where it wants a say in the rest. A plain function runs in a thread of its own, so that it
+cannot hold up the loop; a coroutine runs on it.
 
 What the model gave is parsed here: an empty text means ``{}``, a text that is no JSON is reported back as it is.
 Whatever goes wrong is an outcome that the model reads: ``UNKNOWN_TOOL``, ``INVALID_ARGS``, ``TOOL_FAILED``, or
@@ -12,23 +12,27 @@ Whatever goes wrong is an outcome that the model reads: ``UNKNOWN_TOOL``, ``INVA
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic.errors import PydanticUserError
+from pydantic_core import to_jsonable_python
 
 from playhead.eventstore import json_text
 from playhead.eventstore.blocks import TextBlock
 from playhead.eventstore.cancel import Cancelled, CancelToken
 from playhead.eventstore.errors import UsageError
+from playhead.eventstore.in_thread import in_thread
 from playhead.eventstore.request_header import Tool
-from playhead.live.tool_box import ToolOutcome, aborted, unknown_tool
+from playhead.live.tool_box import ToolOutcome, aborted, broken, unknown_tool
 
 _TOKEN = "token"
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 class BadTool(UsageError):
@@ -39,11 +43,12 @@ class BadTool(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class FunctionTool:
-    """``run`` as a tool; ``exclusive`` calls run alone."""
+    """``run`` as a tool; ``exclusive`` calls run alone. ``fields`` are those of ``arguments`` by parameter."""
 
     name: str
     run: Callable[..., Any]
     arguments: type[BaseModel]
+    fields: Mapping[str, str]
     takes_token: bool
     exclusive: bool
 
@@ -54,15 +59,19 @@ class FunctionTool:
         schema.pop("title", None)
         return Tool(name=self.name, description=inspect.getdoc(self.run) or "", parameters=schema)
 
-    async def call(self, given: Any, token: CancelToken) -> Any:
-        """What the function gives. Raises ``pydantic.ValidationError`` for arguments that do not fit."""
+    def read(self, given: Any) -> dict[str, Any]:
+        """The arguments of the function. Raises ``pydantic.ValidationError`` for a JSON value that does not fit."""
         read = self.arguments.model_validate(given)
-        members: dict[str, Any] = {name: getattr(read, name) for name in type(read).model_fields}
+        return {parameter: getattr(read, field) for parameter, field in self.fields.items()}
+
+    async def call(self, arguments: dict[str, Any], token: CancelToken) -> Any:
+        """What the function gives."""
         if self.takes_token:
-            members[_TOKEN] = token
+            arguments = {**arguments, _TOKEN: token}
         if inspect.iscoroutinefunction(self.run):
-            return await self.run(**members)
-        return await asyncio.to_thread(self.run, **members)
+            return await self.run(**arguments)
+        given = await in_thread(lambda: self.run(**arguments))
+        return await given if inspect.isawaitable(given) else given
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +93,8 @@ class Tools:
     ) -> Callable[..., Any]:
         """Make ``function`` a tool, and give it back, so that this may be a decorator.
 
-        Raises ``BadTool`` for a name that is taken, or a parameter without a type.
+        Raises ``BadTool`` for a name that is taken or that no provider takes, and for a parameter that has no type,
+        or one that has no JSON schema.
         """
         called: str = name or str(getattr(function, "__name__", ""))
         if called in self._by_name:
@@ -112,27 +122,26 @@ class Tools:
         except ValueError:
             return _invalid(f"the arguments of {name} are no JSON: {arguments[:200]}")
         try:
-            return _outcome(await tool.call(given, token))
+            members = tool.read(given)
         except ValidationError as error:
             return _invalid(
                 f"the arguments of {name} do not fit: {_problems(error.errors(include_url=False))}"
             )
+        try:
+            return _outcome(await tool.call(members, token))
         except Cancelled:
             raise
         except Exception as error:
-            if token.cancelled:
-                return aborted()
-            kind = type(error).__name__
-            return ToolOutcome.failed(
-                f"Error: {error}" if str(error) else f"Error: {kind}", kind, "TOOL_FAILED"
-            )
+            return aborted() if token.cancelled else broken(error)
 
 
 def _made_of(function: Callable[..., Any], name: str, exclusive: bool) -> FunctionTool:
+    if not _NAME.fullmatch(name):
+        raise BadTool(f"a tool cannot be named {name!r}: up to 64 letters, digits, _ and - make a name")
     fields: dict[str, Any] = {}
+    named: dict[str, str] = {}  # by parameter: pydantic takes some names of parameters for its own
     takes_token = False
-    signature = inspect.signature(function, eval_str=True)
-    for parameter in signature.parameters.values():
+    for parameter in _signature(function, name).parameters.values():
         if parameter.name == _TOKEN:
             takes_token = True
             continue
@@ -143,9 +152,22 @@ def _made_of(function: Callable[..., Any], name: str, exclusive: bool) -> Functi
                 f"tool {name!r}: parameter {parameter.name!r} needs a type, so that it has a schema"
             )
         default = ... if parameter.default is parameter.empty else parameter.default
-        fields[parameter.name] = (parameter.annotation, default)
-    arguments = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
-    return FunctionTool(name, function, arguments, takes_token, exclusive)
+        named[parameter.name] = f"argument_{len(fields)}"
+        fields[named[parameter.name]] = (parameter.annotation, Field(default, alias=parameter.name))
+    try:
+        arguments = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
+        tool = FunctionTool(name, function, arguments, named, takes_token, exclusive)
+        assert tool.described
+    except PydanticUserError as error:
+        raise BadTool(f"tool {name!r}: its arguments have no JSON schema: {error.message}") from error
+    return tool
+
+
+def _signature(function: Callable[..., Any], name: str) -> inspect.Signature:
+    try:
+        return inspect.signature(function, eval_str=True)
+    except (NameError, TypeError, ValueError) as error:
+        raise BadTool(f"tool {name!r}: its parameters cannot be read: {error}") from error
 
 
 def _parsed(arguments: str) -> Any:
@@ -155,8 +177,13 @@ def _parsed(arguments: str) -> Any:
 def _outcome(value: Any) -> ToolOutcome:
     if isinstance(value, ToolOutcome):
         return value
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    text = value if isinstance(value, str) else _in_json(value)
     return ToolOutcome((TextBlock(text=text),))
+
+
+def _in_json(value: Any) -> str:
+    """Models, dataclasses, dates and the like as one would write them; anything else as it shows itself."""
+    return json.dumps(to_jsonable_python(value, fallback=str), ensure_ascii=False)
 
 
 def _invalid(problem: str) -> ToolOutcome:

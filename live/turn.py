@@ -17,12 +17,12 @@ After the first two the driver goes on with the next pending input; after the ot
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass
-from typing import Any
 
-from playhead.eventstore.cancel import CancelToken
+from playhead.eventstore.cancel import DISPOSED, CancelToken, is_torn_down
 from playhead.eventstore.chunk_source import AdapterError
-from playhead.eventstore.failures import Failure
+from playhead.eventstore.failures import UNKNOWN, Failure
 from playhead.eventstore.messages import Message
 from playhead.eventstore.reasons import (
     AnyTurnEndReason,
@@ -37,13 +37,15 @@ from playhead.eventstore.reasons import (
 from playhead.eventstore.request_header import RequestHeader
 from playhead.live.asking import Header
 from playhead.live.call import Answer, ModelCall
-from playhead.live.hooks import CallFailed, Hooks, Proposal, Reject, Stopping
+from playhead.live.hooks import CallFailed, Decision, Hooks, Proposal, Reject, Stopping
 from playhead.live.inbox import Inbox
 from playhead.live.notices import Notices
 from playhead.live.options import AgentOptions
 from playhead.live.session import LiveSession
 from playhead.live.tool_calls import ToolCalls
 from playhead.projections.inbox_lists import NEXT_STEP, NEXT_TURN
+
+log = logging.getLogger("playhead.live")
 
 COMPLETED = TurnCompleted()
 MAX_TOKENS = TurnMaxTokens()
@@ -63,11 +65,15 @@ class Desk:
 
 
 class Turn:
-    """Turn ``number``, cancelled by ``token``. ``step`` is the last step that began, 0 before the first."""
+    """Turn ``number``, cancelled by ``token``.
+
+    ``step`` is the last step that began, 0 before the first; ``told`` is the error that listeners were told of.
+    """
 
     def __init__(self, desk: Desk, number: int, token: CancelToken) -> None:
         self.number = number
         self.step = 0
+        self.told: BaseException | None = None
         self.token = token
         self._desk = desk
         self._batch: list[Message] = []
@@ -89,13 +95,14 @@ class Turn:
             if self._trouble is not None:
                 raise self._trouble
             reason, natural = await self._steps()
-        except asyncio.CancelledError:
-            self.token.cancel({"kind": "disposed"})
-            self._end(self._aborted())
-            raise
+        except (asyncio.CancelledError, KeyboardInterrupt, SystemExit) as error:
+            if isinstance(error, asyncio.CancelledError) and not is_torn_down():
+                reason, natural = self._ended_by(error), False
+            else:
+                self._torn_down()
+                raise
         except Exception as error:
-            natural = False
-            reason = self._aborted() if self.token.cancelled else self._failed(error)
+            reason, natural = self._ended_by(error), False
         self._end(reason)
         await self._desk.session.flush()
         return natural
@@ -124,8 +131,9 @@ class Turn:
                     return outcome, True
             self._batch = self._desk.inbox.claim(NEXT_STEP, self.number)
 
-    async def _pre_step(self) -> Any:
+    async def _pre_step(self) -> Decision:
         self._system = await self._prompt()
+        self.token.check()
         proposal = Proposal(self.number, self.step + 1, tuple(self._batch), self.token)
         decision = await self._desk.hooks.pre_step.ask(proposal)
         self.token.check()
@@ -138,14 +146,14 @@ class Turn:
     async def _step(self, entering: tuple[Message, ...]) -> AnyTurnEndReason | None:
         """What the step comes to; None when the model is to be asked again with the results of its tools."""
         session = self._desk.session
-        self.step += 1
-        place = {"turn": self.number, "step": self.step}
+        place = {"turn": self.number, "step": self.step + 1}
         session.append("step/start", place)
+        self.step += 1
         try:
             for message in entering:
                 session.append("user/message", message.to_json(), surface_op="append")
             answer = await self._answer()
-            if answer.finish == FinishMaxTokens():
+            if isinstance(answer.finish, FinishMaxTokens):
                 return MAX_TOKENS
             if not answer.tool_calls:
                 return COMPLETED
@@ -191,15 +199,44 @@ class Turn:
         )
 
     async def _stopping(self) -> None:
-        for listener in tuple(self._desk.hooks.turn_stopping):
+        for listener in self._desk.hooks.turn_stopping:
             await listener(Stopping(self.number, self.token))
 
     def _aborted(self) -> AnyTurnEndReason:
         return TurnAborted(reason=CancelCause.decode(self.token.cause))
 
-    def _failed(self, error: Exception) -> AnyTurnEndReason:
+    def _torn_down(self) -> None:
+        """The task was cancelled from outside: that is a cancellation as disposed, whatever else is the matter."""
+        self.token.cancel({"kind": DISPOSED})
+        try:
+            self._end(self._aborted())
+        except Exception:
+            log.exception(
+                "session %r: the end of turn %d was not recorded", self._desk.session.id, self.number
+            )
+
+    def _ended_by(self, error: BaseException) -> AnyTurnEndReason:
+        """Why a turn ends that met ``error``. Of a failure listeners are told before the turn ends."""
+        if self.token.cancelled:
+            return self._aborted()
+        self.told = error
         self._desk.notices.tell("agent/error", turn=self.number, step=self.step, error=error)
-        return TurnFailed(error=error.failure if isinstance(error, AdapterError) else Failure.of(error))
+        return TurnFailed(error=_failure(error))
 
     def _end(self, reason: AnyTurnEndReason) -> None:
         self._desk.session.append("turn/end", {"turn": self.number, "reason": reason.to_json()})
+
+
+def _failure(error: BaseException) -> Failure:
+    """What a turn ends with that met ``error``: the failure of a call, or the error and its causes in words."""
+    if isinstance(error, AdapterError):
+        return error.failure
+    message = str(error) or type(error).__name__
+    seen, cause = {id(error)}, error.__cause__
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        why = str(cause) or type(cause).__name__
+        if why not in message:  # many say it themselves
+            message += f"; because of: {why}"
+        cause = cause.__cause__
+    return Failure(message=message, code=UNKNOWN)

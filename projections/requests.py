@@ -1,8 +1,8 @@
 """The request that a model call was sent, as the log tells it: header, system prompt, tools and messages.
 
-It is the latest ``request/header`` before the call, and what the surface gave to the model then. Up to format 2 the
-system prompt stands in the header; later it is a ``system/message`` on the surface. The request of a compaction is not
-among them: its last message, the instruction, is in no log.
+It is the latest ``request/header`` before the call, and what the surface gave to the model then, without the replay
+state of other providers. Up to format 2 the system prompt stands in the header; later it is a ``system/message`` on the
+surface. The request of a compaction is not among them: its last message, the instruction, is in no log.
 
 This is no fold with a state of its own, because it would hold every message twice. It is computed when asked for, in
 one pass over a session, for as many calls as wanted.
@@ -18,6 +18,7 @@ from playhead.eventstore import members
 from playhead.projections import message_text
 from playhead.projections import surface as surfaces
 from playhead.projections.folding import Foldable
+from playhead.projections.replay_state import for_provider
 from playhead.projections.surface import Surface
 
 
@@ -86,6 +87,7 @@ def _request(
     sent: dict[int, dict[str, Any]],
 ) -> Request:
     system = members.text(header or members.NOTHING, "system")
+    provider = members.text(members.inner(header or members.NOTHING, "config"), "provider")
     messages = []
     for entry in surface.entries():
         message = sent.get(entry.seq)
@@ -94,5 +96,5 @@ def _request(
         if entry.type == "system/message":
             system = message_text.text_of(message)[0]
         else:
-            messages.append((entry.seq, message))
+            messages.append((entry.seq, for_provider(message, provider)))
     return Request(before_seq, header_seq, header, system or None, tuple(messages))

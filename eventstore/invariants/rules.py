@@ -75,4 +75,9 @@ _BLANKS += "\u2028\u2029\u202f\u205f\u3000\ufeff"
 
 def is_trimmed(text: str | None) -> bool:
     """True for text that is not empty and has no blank at either end, as JavaScript counts blanks."""
-    return bool(text) and text == text.strip(_BLANKS)  # type: ignore[union-attr]
+    return bool(text) and text == trimmed(text)  # type: ignore[arg-type]
+
+
+def trimmed(text: str) -> str:
+    """``text`` without the blanks at both ends, as JavaScript counts blanks."""
+    return text.strip(_BLANKS)

@@ -49,7 +49,7 @@ class Scenario:
         self.agent.notices.listen(self._live)
         self.agent.hooks.pre_step.add(self._pre_step)
         self.agent.hooks.request_error.add(self._request_error)
-        self.agent.hooks.turn_stopping.append(self._turn_stopping)
+        self.agent.hooks.turn_stopping.add(self._turn_stopping)
         self._retries = case.get("retries", 0)
 
     def tell(self, channel: str, name: str, info: Json) -> None:

@@ -63,7 +63,7 @@ def apply(inbox: Inbox, op: Json) -> Any:
 
 @pytest.mark.parametrize("case", cases("inbox_splices", "cases"))
 def test_an_operation_leaves_the_recorded_events_lists_and_notices(case: Json, place: Place) -> None:
-    session, notices = place.live(), Notices()
+    session, notices = place.live(), Notices("s1")
     inbox = Inbox(session, notices)
     for target in LISTS:
         for id in case["initial"][target]:
@@ -96,25 +96,25 @@ def test_a_restart_finds_the_lists_that_the_log_gives_or_says_where_it_breaks(
     session = place.live(events, case.get("seedLength"))
     if "error_at_seq" in case["expect"]:
         with pytest.raises(CorruptLog) as found:
-            Inbox(session, Notices())
+            Inbox(session, Notices("s1"))
         assert (found.value.seq, found.value.kind) == (
             case["expect"]["error_at_seq"],
             case["expect"]["cause"],
         )
     else:
-        assert pending(Inbox(session, Notices())) == case["expect"]["lists"]
+        assert pending(Inbox(session, Notices("s1"))) == case["expect"]["lists"]
 
 
 def test_a_message_without_an_id_is_refused_and_leaves_no_trace() -> None:
     session = in_memory()
     with pytest.raises(InvalidSplice, match="without an id"):
-        Inbox(session, Notices()).append("next-turn", user(""))
+        Inbox(session, Notices("s1")).append("next-turn", user(""))
     assert session.next_seq == 0
 
 
 def test_changing_a_message_after_it_was_sent_changes_nothing_that_is_pending() -> None:
     session = in_memory()
-    inbox = Inbox(session, Notices())
+    inbox = Inbox(session, Notices("s1"))
     content = [{"type": "text", "text": "as sent"}]
     message = Message.decode({"id": "m", "role": "user", "content": content, "source": {"kind": "user"}})
     inbox.append("next-turn", message)

@@ -200,7 +200,7 @@ def test_maintenance_keeps_turns_out_and_lets_them_in_behind_it() -> None:
         agent.followup(user("m1"))
         assert (agent.status, agent.last_turn) == ("idle", 0)
         with pytest.raises(AgentBusy):
-            await agent.run_maintenance(task)
+            agent.run_maintenance(task)
         release.set()
         await maintenance
         await agent.when_idle()
