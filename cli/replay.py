@@ -20,6 +20,7 @@ from playhead.cli.colour import paint
 from playhead.cli.paragraphs import clipped
 from playhead.cli.replay_clock import PAUSED_CELLS, KeyClock, PipeClock, has_keys
 from playhead.cli.replay_items import TYPES
+from playhead.cli.speed import speed_of
 from playhead.cli.target import (
     AtOption,
     GenerationOption,
@@ -33,7 +34,7 @@ from playhead.eventstore.errors import UnknownEventType, UsageError
 from playhead.eventstore.findings import damage as damaged
 from playhead.eventstore.registry import event_types
 from playhead.replay.control import Control
-from playhead.replay.moments import is_idle, moments
+from playhead.replay.moments import call_moments, is_idle, moments
 from playhead.replay.player import Clock, play
 from playhead.replay.schedule import Pace, T
 
@@ -205,7 +206,7 @@ def _chunks(replay: _Replay) -> None:
     found = damaged(replay.log.info.findings)
     if found:
         output.json_line({"event": "damaged", "damaged": [damage.as_json(finding) for finding in found]})
-    for moment in replay.play(moments(replay.part, lambda _event: False), is_idle):
+    for moment in replay.play(call_moments(replay.part), is_idle):
         output.json_line(as_json(moment))
 
 
@@ -285,12 +286,7 @@ def _speed(word: str | None) -> float:
     """The factor that ``word`` names; without one what fits where the output goes."""
     if word is None:
         return 1.0 if output.on_terminal() else math.inf
-    if word == "max":
-        return math.inf
-    found = re.fullmatch(_NUMBER + "x?", word, re.ASCII)
-    if found is None or not float(found[1]):
-        raise UsageError(f"--speed {word}: give a factor such as 4x or 0.5, or max")
-    return float(found[1])
+    return speed_of(word)
 
 
 def _idle_ms(word: str) -> float:

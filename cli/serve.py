@@ -83,7 +83,12 @@ def serve(
     from playhead.web.recording import with_subagents
 
     with ExitStack() as stack:
-        sessions = with_subagents([stack.enter_context(opened(name, generation, store)) for name in replayed])
+        named = [stack.enter_context(opened(name, generation, store)) for name in replayed]
+        ids = [session.id for _, session in named]
+        twice = next((id for id in ids if ids.count(id) > 1), None)
+        if twice is not None:
+            raise UsageError(f"session {safe(twice)} is named twice")
+        sessions = with_subagents(named)
         damaged = [damage.tell(session.id, session.info.findings) for session in sessions]
         endpoint, server = stack.enter_context(_serving(sessions, match.value, pace, override, host, port))
         _tell_start(endpoint, server, json)

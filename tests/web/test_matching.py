@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from playhead.adapters.providers.chat import OPENAI_CHAT
+from playhead.adapters.providers.chat import DEEPSEEK_CHAT, OPENAI_CHAT
 from playhead.adapters.providers.dialect import ProviderDialect
 from playhead.adapters.providers.messages import ANTHROPIC_MESSAGES
 from playhead.eventstore.chunk_source import ModelRequest
@@ -29,6 +29,7 @@ RECORDED = ModelRequest(
         {
             "role": "assistant",
             "content": [
+                {"type": "reasoning", "text": "Hm."},
                 {"type": "text", "text": "I look."},
                 {"type": "tool-call", "id": "c1", "name": "look", "arguments": '{"at":"cellar"}'},
                 {"type": "tool-call", "id": "c2", "name": "look", "arguments": '{"at":"shelf"}'},
@@ -119,6 +120,14 @@ def test_results_must_belong_to_the_calls_that_they_were_recorded_with(dialect: 
         results, name = asked["messages"][2]["content"][:2], "tool_use_id"
     results[0][name], results[1][name] = results[1][name], results[0][name]
     assert f'{name}: recorded "call 1", asked "call 2"' in (told(asked, dialect) or "")
+
+
+def test_thinking_of_chat_completions_may_be_left_out_and_must_not_be_another() -> None:
+    asked = body(DEEPSEEK_CHAT)
+    assert asked["messages"][2].pop("reasoning_content") == "Hm."
+    assert told(asked, DEEPSEEK_CHAT) is None
+    asked["messages"][2]["reasoning_content"] = "Ha."
+    assert 'recorded "Hm.", asked "Ha."' in (told(asked, DEEPSEEK_CHAT) or "")
 
 
 @each_dialect
