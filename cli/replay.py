@@ -34,7 +34,7 @@ from playhead.eventstore.errors import UnknownEventType, UsageError
 from playhead.eventstore.findings import damage as damaged
 from playhead.eventstore.registry import event_types
 from playhead.replay.control import Control
-from playhead.replay.moments import is_idle, moments
+from playhead.replay.moments import call_moments, is_idle, moments
 from playhead.replay.player import Clock, play
 from playhead.replay.schedule import Pace, T
 
@@ -206,7 +206,7 @@ def _chunks(replay: _Replay) -> None:
     found = damaged(replay.log.info.findings)
     if found:
         output.json_line({"event": "damaged", "damaged": [damage.as_json(finding) for finding in found]})
-    for moment in replay.play(moments(replay.part, lambda _event: False), is_idle):
+    for moment in replay.play(call_moments(replay.part), is_idle):
         output.json_line(as_json(moment))
 
 

@@ -13,7 +13,7 @@ The wait in front of a moment is *idle* unless it lies within a stream: between 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias
@@ -21,6 +21,7 @@ from typing import TypeAlias
 from playhead.eventstore import chunk_rows
 from playhead.eventstore.chunks import Chunk
 from playhead.eventstore.recorded import Recorded
+from playhead.eventstore.registry import event_types
 from playhead.replay import stream
 from playhead.replay.attempt import Attempt, attempts_from
 from playhead.replay.part import Part
@@ -46,6 +47,10 @@ _BEFORE_THE_CALL = (
     "session/end-seed",
 )
 """What events begin with that never happen while a model answers the call that they belong to."""
+
+
+_OF_TOOLS = "tool/"
+"""What events begin with that lie between an answer and the end of its step: no request goes out right behind one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +101,18 @@ def is_idle(moment: Moment) -> bool:
 
 def moments(part: Part, shown: Callable[[Recorded], bool]) -> Iterator[Moment]:
     """The moments of ``part`` in order: all of its model calls, and the events for which ``shown`` is true."""
+    return _moments(part, shown, frozenset())
+
+
+def call_moments(part: Part) -> Iterator[Moment]:
+    """Those of model calls alone. What tools did is not even read."""
+    without = {type for type in event_types if type.startswith(_OF_TOOLS)}
+    return _moments(part, lambda _event: False, without)
+
+
+def _moments(part: Part, shown: Callable[[Recorded], bool], without: Collection[str]) -> Iterator[Moment]:
     run = _Run(part, shown)
-    for event in part.events(part.from_seq):
+    for event in part.events(part.from_seq, without=without):
         yield from run.after(event)
     yield from run.end()
 

@@ -107,6 +107,7 @@ def test_the_benchmarks_measure_every_item_and_write_what_they_found(tmp_path: P
             "fold",
             "full fold",
             "verify",
+            "verify, deep",
             "append",
             "stream",
             "replay",

@@ -312,31 +312,36 @@ def logical(
     """The events of a session in the current vocabulary, of the facts with ``from_seq <= seq < to_seq``.
 
     Left out are token deltas where ``deltas`` is False, and the types in ``without``; facts that the dialect has no
-    part in are then not even read. Deltas of one run may come as one where they are to be ``joined``. A retired shape
-    that the dialect cannot read comes as it is stored; ``strict`` raises ``CorruptLog`` for it.
+    part in are then not even read, and those before ``from_seq`` only once an event depends on them. Deltas of one run
+    may come as one where they are to be ``joined``. A retired shape that the dialect cannot read comes as it is stored;
+    ``strict`` raises ``CorruptLog`` for it.
     """
     state: Any = dialect.initial(SessionHeader.parse(row.header))
     touches, left_out = dialect.touches, frozenset(without)
     unread: list[str] = []
     if touches is not None:
         unread = [type for type in left_out if left_out.issuperset(touches.get(type, ()))]
-    found = facts(reads, row, from_seq, to_seq, deltas=deltas, without=unread, joined=joined)
-    before = (
-        touches if dialect.remembers is None else [type for type in dialect.remembers if type not in unread]
-    )
-    if from_seq > 0 and state is not None and (before is None or before):
-        found = chain(facts(reads, row, 0, from_seq, before, deltas=deltas), found)
-    for fact in found:
+    remembered = touches if dialect.remembers is None else frozenset(dialect.remembers).difference(unread)
+    knows_earlier = from_seq == 0 or state is None
+    for fact in facts(reads, row, from_seq, to_seq, deltas=deltas, without=unread, joined=joined):
         if touches is not None and fact.type not in touches:
             yield fact
             continue
-        events: Sequence[Recorded] = (fact,)
-        try:
-            state, events = dialect.step(state, fact)
-        except CorruptLog:
-            if strict:
-                raise
-        if fact.seq >= from_seq:
-            for event in events:
-                if event.type not in left_out:
-                    yield event
+        if not knows_earlier and (remembered is None or fact.type in remembered):
+            knows_earlier = True
+            for earlier in facts(reads, row, 0, from_seq, remembered, deltas=deltas):
+                state, _ = _stepped(dialect, state, earlier, strict)
+        state, events = _stepped(dialect, state, fact, strict)
+        for event in events:
+            if event.type not in left_out:
+                yield event
+
+
+def _stepped(dialect: Dialect, state: Any, fact: Recorded, strict: bool) -> tuple[Any, Sequence[Recorded]]:
+    """What ``dialect`` makes of ``fact``; a retired shape that it cannot read stays as it is unless ``strict``."""
+    try:
+        return dialect.step(state, fact)
+    except CorruptLog:
+        if strict:
+            raise
+        return state, (fact,)

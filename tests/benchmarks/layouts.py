@@ -17,11 +17,12 @@ from measure import Result, Target, medians, seconds
 import playhead
 from playhead.adapters.dsh.importer import import_paths
 from playhead.eventstore import chunk_rows
+from playhead.replay.verify import discrepancies
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
 
-ITEMS = ("import", "size", "export", "facts", "fold", "full fold", "verify")
+ITEMS = ("import", "size", "export", "facts", "fold", "full fold", "verify", "verify, deep")
 
 _CHUNK = "assistant/chunk"
 _TARGETS = {
@@ -31,6 +32,7 @@ _TARGETS = {
     "facts": Target(3, 8),
     "fold": Target(3, 8),
     "verify": Target(1.0, 2.0),
+    "verify, deep": Target(1.0, 2.0),
 }
 """They are meant for live logs; the other layouts are reported."""
 
@@ -76,6 +78,7 @@ class LayoutBenchmark:
                 lambda: folds.plain_seconds(self._corpus, folds.FULL),
             ),
             "verify": (self.verify_seconds, self.import_seconds),
+            "verify, deep": (self.verify_deep_seconds, self.import_seconds),
         }
         megabytes = self._corpus.size_bytes / 1e6
         for item in ITEMS:
@@ -158,3 +161,15 @@ class LayoutBenchmark:
     def verify_seconds(self) -> float:
         with playhead.open_store(self._url) as store:
             return seconds(lambda: [*store.verify()])
+
+    def verify_deep_seconds(self) -> float:
+        """The same, and every message held against its chunks: what the command does."""
+
+        def work() -> None:
+            found: list[object] = [*store.verify()]
+            found += (one for info in store.sessions() for one in discrepancies(store.session(info.id)))
+            if found:
+                raise RuntimeError(f"the logs are not sound: {found[0]}")
+
+        with playhead.open_store(self._url) as store:
+            return seconds(work)

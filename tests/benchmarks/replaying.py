@@ -1,8 +1,8 @@
 """Playing one call out of a very long session: how long until its first chunk, in how much memory, reading how much.
 
 One session holds all the events. A process of its own opens the store and asks for calls at random places, each by turn
-and step as a person would; what it found is compared with a second and with 200 MB. Verification of the messages is
-measured on the same session, against the import of it.
+and step as a person would; what it found is compared with a second and with 200 MB. So is the command, from its start
+to its first line. Verification of the messages is measured on the same session, against the import of it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 from corpus import one_session
@@ -66,6 +67,8 @@ def results(events: int, layout: str, seed: int, folder: Path, rounds: int) -> I
     url = f"sqlite:///{folder / 'store.db'}"
     with playhead.open_store(url, create=True) as store:
         import_seconds = seconds(lambda: import_paths(store, [log]))
+        session_id = store.sessions()[0].id
+        *_, last = store.session(session_id).read(types=("turn/start",))
     found = [_asked(url, seed + number) for number in range(rounds)]
     slowest = max(first for one in found for first in one.first_chunk_s)
     peak = max(one.peak_mb for one in found)
@@ -76,8 +79,14 @@ def results(events: int, layout: str, seed: int, folder: Path, rounds: int) -> I
     )
     yield Result("replay", f"replay, memory, {layout}", peak, _MEGABYTES, "MB", peak / _MEGABYTES, _MEMORY)
     yield Result("replay", f"replay, events read, {layout}", read, stored, "events", read / stored, None)
+    played = [_played(url, session_id, last.json["turn"]) for _ in range(rounds)]
+    taken_s, peak = (median(figures) for figures in zip(*played, strict=True))
+    what = f"replay command, first line, {layout}"
+    yield Result("replay", what, taken_s, _SECOND, "s", taken_s / _SECOND, _FIRST_CHUNK)
+    what = f"replay command, memory, {layout}"
+    yield Result("replay", what, peak, _MEGABYTES, "MB", peak / _MEGABYTES, _MEMORY)
     with playhead.open_store(url) as store:
-        session = store.session(store.sessions()[0].id)
+        session = store.session(session_id)
 
         def re_assembled() -> float:
             return seconds(lambda: [*discrepancies(session)])
@@ -105,6 +114,23 @@ def _asked(url: str, seed: int) -> _Asked:
     return _Asked(**json.loads(done.stdout))
 
 
+def _played(url: str, session: str, turn: int) -> tuple[float, float]:
+    """Seconds until the command shows the first line of a turn, and the most megabytes it held by then."""
+    words = ["replay", session, "--store", url, "--turn", str(turn), "--as", "chunks"]
+    begin = time.perf_counter()
+    with subprocess.Popen(
+        [sys.executable, "-m", "playhead.cli.main", *words], stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        taken_s = time.perf_counter() - begin
+        peak_mb = _peak_mb(str(process.pid))
+        process.stdout.read()
+    if process.returncode:
+        raise RuntimeError(f"the command ended with {process.returncode}")
+    return taken_s, peak_mb
+
+
 def _ask(url: str, seed: int) -> None:
     """Ask for calls at random places of the one session in the store, and print what it took."""
     rng = random.Random(seed)
@@ -128,17 +154,16 @@ def _ask(url: str, seed: int) -> None:
         print(json.dumps(_Asked(first_chunk_s, _peak_mb(), most, stored.next_seq)._asdict()))
 
 
-def _peak_mb() -> float:
-    """The most memory that this process has held; on Linux what it took over from its parent does not count."""
-    status = Path("/proc/self/status")
+def _peak_mb(process: str = "self") -> float:
+    """The most memory that a process has held; on Linux what it took over from its parent does not count."""
+    status = Path("/proc") / process / "status"
     if status.is_file():
         kilobytes = next(
-            line for line in status.read_text().splitlines() if line.startswith("VmHWM")
-        ).split()[1]
+            (line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmHWM")), "0"
+        )
         return int(kilobytes) / 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
-        1024**2 if sys.platform == "darwin" else 1024
-    )
+    who = resource.RUSAGE_SELF if process == "self" else resource.RUSAGE_CHILDREN
+    return resource.getrusage(who).ru_maxrss / (1024**2 if sys.platform == "darwin" else 1024)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from playhead.eventstore.errors import UsageError
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import SessionId
 from playhead.replay.attempt import Attempt, attempts
-from playhead.replay.moments import Began, Came, Ended, Happened, Moment, moments
+from playhead.replay.moments import Began, Came, Ended, Happened, Moment, call_moments, moments
 from playhead.replay.part import Part, part
 from playhead.replay.timed_chunk import TimedChunk
 
@@ -111,6 +111,7 @@ def test_one_pass_gives_every_call_the_chunks_that_it_gives_itself_in_both_layou
     ):
         expected = {attempt.seq: list(attempt.chunks()) for attempt in attempts(written)}
         assert chunks_by_call(of(written)) == expected
+        assert list(call_moments(part(written))) == of(written)
 
 
 @pytest.mark.heavy
@@ -119,6 +120,7 @@ def test_recorded_logs_give_every_call_its_chunks_in_one_pass(path: Any) -> None
     written = read_log(path)
     expected = {attempt.seq: list(attempt.chunks()) for attempt in attempts(written)}
     assert chunks_by_call(of(written)) == expected
+    assert list(call_moments(part(written))) == of(written)
 
 
 @settings(max_examples=40)
