@@ -44,6 +44,10 @@ OPEN_SESSIONS = 64
 """So many idle sessions stay open, so that going on with one need not read it again."""
 
 
+_REASON_CHARACTERS = 300
+"""So much is told of an error: some quote what could not be stored."""
+
+
 def random_id() -> str:
     """An id that nobody else has."""
     return str(uuid.uuid4())
@@ -158,7 +162,7 @@ class Recorder:
             work()
         except Exception as error:
             if not self.failed:
-                reason = str(error) or type(error).__name__
+                reason = str(error).partition("\n")[0][:_REASON_CHARACTERS] or type(error).__name__
                 self._tell(f"recording failed, and calls go on without it: {reason}")
             self.failed = True
             if call is not None:

@@ -24,6 +24,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
+import msgspec
+
 from playhead.eventstore import json_text, members
 
 Part: TypeAlias = list[Any]
@@ -151,11 +153,9 @@ def _value(arguments: str) -> Any:
 
 
 def _hash(before: bytes, part: Part) -> bytes:
-    return hashlib.blake2b(before + json_text.dumps(_sorted(part)), digest_size=16).digest()
-
-
-def _sorted(value: Any) -> Any:
-    """``value`` with the members of its objects in order."""
-    if isinstance(value, dict):
-        return {key: _sorted(value[key]) for key in sorted(value)}
-    return [_sorted(item) for item in value] if isinstance(value, list) else value
+    """The digest behind ``before``, whatever the order of members. Text that is no Unicode keeps its order."""
+    try:
+        text = msgspec.json.encode(part, order="deterministic")
+    except (ValueError, RecursionError):
+        text = json_text.dumps(part)
+    return hashlib.blake2b(before + text, digest_size=16).digest()

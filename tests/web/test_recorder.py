@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chat_payloads import bodies, mutated
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recordings import (
     DIALECTS,
     JSON,
     KEY,
+    STREAM,
     answer,
     answered,
     check,
@@ -42,6 +44,20 @@ from playhead.eventstore.sql.store import SqlStore
 from playhead.replay.attempt import Attempt, attempts
 
 OPENAI = dialect("openai-chat")
+NAMES = [
+    "role",
+    "content",
+    "type",
+    "text",
+    "tool_use",
+    "tool_result",
+    "tool_use_id",
+    "id",
+    "name",
+    "input",
+    "function",
+]
+CALLED = {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
 
 
 @pytest.fixture
@@ -611,6 +627,62 @@ def test_each_call_is_told_in_a_line(store: SqlStore) -> None:
 
 
 # Trouble
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4),
+    max_leaves=12,
+)
+_messages = st.lists(
+    st.fixed_dictionaries(
+        {"role": st.sampled_from(["user", "assistant", "tool", "system", "developer", "odd"])},
+        optional={
+            "content": _json,
+            "tool_call_id": st.sampled_from(["c1", "c2"]) | _json,
+            "tool_calls": st.lists(_json | st.just(CALLED), max_size=2),
+        },
+    ),
+    max_size=5,
+)
+_requests = st.fixed_dictionaries(
+    {"messages": _messages | _json, "model": st.just("m") | _json}, optional={"system": _json, "tools": _json}
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    calls=st.lists(
+        st.tuples(
+            st.sampled_from(DIALECTS),
+            _requests.map(json_text.dumps) | st.binary(max_size=40),
+            bodies | mutated(),
+            st.sampled_from([200, 200, 200, 400, 503]),
+            st.sampled_from([STREAM, JSON, [], [("content-encoding", "gzip")]]),
+            st.sampled_from(["complete", "reset", "client-gone"]),
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_nothing_that_passes_makes_the_recorder_fail_or_the_log_break_a_rule(calls: list[Any]) -> None:
+    with playhead.open_store("sqlite://", create=True) as store:
+        with recorded(store) as recording:
+            for name, body, came, status, headers, end in calls:
+                tape = recording.ask(dialect(name), [], body=body)
+                answer(tape, [came[:9], came[9:]], status=status, headers=headers, end=end)
+        assert not recording.recorder.failed, recording.told
+        assert not problems(store)
+        for session in sessions(store):
+            check(session)
+
+
+def test_a_call_nested_too_deep_to_compare_is_recorded_all_the_same(store: SqlStore) -> None:
+    deep = ("c1", "ls", "[" * 5000 + "]" * 5000)
+    with recorded(store) as recording:
+        recording.call(OPENAI, [said("Hi.")], "", deep)
+        recording.call(OPENAI, [said("Hi."), answered("", deep), result("c1", "ok")], "Done.")
+    assert not recording.recorder.failed
+    assert [(call.turn, call.step) for call in calls_of(store)] == [(1, 1), (1, 2)]
 
 
 def test_a_store_that_fails_is_told_once_and_costs_the_recording_alone(
