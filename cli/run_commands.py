@@ -68,7 +68,7 @@ GoalOperation: TypeAlias = Literal["show", "create", "pause", "resume", "complet
 
 @dataclass(frozen=True, slots=True)
 class ChangeGoal:
-    """``text`` is the objective for ``create`` and ``edit``; ``rounds`` the most rounds, for ``create`` and ``rounds``."""
+    """``text`` is the objective for ``create`` and ``edit``; ``rounds`` the most rounds for ``create``, ``rounds``."""
 
     operation: GoalOperation
     text: str = ""

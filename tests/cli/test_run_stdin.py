@@ -1,0 +1,130 @@
+"""``playhead run`` whose lines come on stdin while it runs, and what stops it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from chat_answers import delta, said
+from children import environment
+from cli_runner import Play
+from scripted_server import HANG, LONG_S, Answer, Signal, Until, scripted_server
+
+COMMAND = [sys.executable, "-m", "playhead.cli.main", "run", "--model", "m1", "--id", "s1"]
+
+
+@contextmanager
+def started(store: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(
+        [*COMMAND, *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(str(store)),
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def endings(play: Play) -> list[str]:
+    found = play("events", "s1", "--json", "--type", "turn/end").json_lines
+    return [event["data"]["reason"]["kind"] for event in found]
+
+
+def test_lines_are_done_as_they_come(store_file: Path, play: Play) -> None:
+    go, streams = threading.Event(), threading.Event()
+    first = said("think", Signal(streams), Until(go), "ing")
+    with (
+        scripted_server(first, said("sooner"), said("bye")) as server,
+        started(store_file, "--base-url", server.url) as process,
+    ):
+        assert process.stdin is not None
+        process.stdin.write(b"/followup hello\n")
+        process.stdin.flush()
+        assert streams.wait(LONG_S)
+        process.stdin.write(b"/steer hurry\n/inbox\n")
+        process.stdin.flush()
+        assert process.stdout is not None
+        while b"next-step  hurry" not in process.stdout.readline():
+            pass
+        go.set()
+        out, err = process.communicate(b"/wait\nlast", timeout=LONG_S)
+        assert process.returncode == 0, err.decode()
+        assert [request.json["messages"][-1]["content"] for request in server.requests] == [
+            "hello",
+            "hurry",
+            "last",
+        ]
+        assert out.decode().endswith("  bye\n")
+    assert endings(play) == ["completed", "completed"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_script_that_is_stopped_leaves_with_130_and_keeps_the_queue(
+    store_file: Path, play: Play, how: signal.Signals
+) -> None:
+    streams = threading.Event()
+    with (
+        scripted_server(Answer(steps=[delta(content="so far"), Signal(streams), HANG])) as server,
+        started(store_file, "--base-url", server.url) as process,
+    ):
+        assert process.stdin is not None
+        process.stdin.write(b"/followup hello\n/followup later\n/wait\nnever\n")
+        process.stdin.flush()
+        assert process.stdout is not None
+        while b"Assistant" not in process.stdout.readline():
+            pass
+        process.send_signal(how)
+        _, err = process.communicate(timeout=LONG_S)
+        assert (process.returncode, err.decode().splitlines()) == (
+            130,
+            ["playhead: recorded as s1; `playhead show s1` shows it"],
+        )
+    assert endings(play) == ["aborted"]
+    assert "later" in play("inbox", "s1").out.decode()
+    assert play("verify", "s1").code == 0
+
+
+def test_a_line_that_makes_no_sense_ends_the_script_with_its_number(store_file: Path, play: Play) -> None:
+    with (
+        scripted_server(said("one")) as server,
+        started(store_file, "--base-url", server.url, "--script", "-") as process,
+    ):
+        _, err = process.communicate(b"# first\nhello\n/fly\nnever\n", timeout=LONG_S)
+        assert process.returncode == 2
+        assert "playhead: stdin:3: there is no command /fly" in err.decode()
+    assert endings(play) == ["completed"]
+
+
+def test_stdin_is_left_alone_beside_a_prompt(store_file: Path) -> None:
+    with (
+        scripted_server(said("one")) as server,
+        started(store_file, "--base-url", server.url, "hello") as process,
+    ):
+        assert process.wait(LONG_S) == 0
+        assert len(server.requests) == 1
+
+
+def test_a_reader_that_went_away_ends_it_with_141(store_file: Path, play: Play) -> None:
+    with (
+        scripted_server(Answer(steps=[delta(content="so far "), HANG])) as server,
+        started(store_file, "--base-url", server.url, "--json", "hello") as process,
+    ):
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr is not None
+        err = process.stderr.read().decode()
+        assert process.wait(LONG_S) == 141
+        assert "Traceback" not in err
+    assert endings(play) == ["aborted"]
