@@ -7,6 +7,7 @@ import itertools
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 from stores import ENGINES, store_address
 
-from playhead.eventstore.errors import SessionNotFound
+from playhead.eventstore.errors import SessionNotFound, StoreUnavailable
 from playhead.eventstore.feed import CAUGHT_UP, PULL_LIMIT, FeedItem, Subscription
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import SessionId
@@ -151,3 +152,137 @@ def test_a_commit_of_another_process_arrives(engine: str, tmp_path: Path) -> Non
         subprocess.run([sys.executable, "-c", APPEND_ELSEWHERE, address], check=True)
         assert texts([next(feed)]) == ["from elsewhere"]
         feed.close()  # type: ignore[attr-defined]
+
+
+def test_a_subscription_that_nobody_iterates_holds_nothing_and_may_be_closed_at_any_time(
+    tmp_path: Path,
+) -> None:
+    with open_store(str(tmp_path / "store.sqlite")) as store:
+        made(store)
+        idle = [store.subscribe() for _ in range(100)]
+        assert store.database.engine.pool.checkedout() == 0  # type: ignore[attr-defined]
+        idle[0].close()
+        assert list(idle[0]) == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_many_subscriptions_share_one_watcher_and_leave_the_pool_alone(engine: str, tmp_path: Path) -> None:
+    with store_address(engine, tmp_path) as address, open_store(address) as store:
+        session = made(store)
+        feeds = [iter(store.subscribe()) for _ in range(40)]  # more than there are connections in a pool
+        assert [next(feed) for feed in feeds] == [CAUGHT_UP] * 40
+        assert store.database.engine.pool.checkedout() == 0  # type: ignore[attr-defined]
+        assert [thread.name for thread in threading.enumerate()].count("playhead-watch") == 1
+        session.append([note("new")])
+        assert texts([next(feed) for feed in feeds]) == ["new"] * 40
+        for feed in feeds:
+            feed.close()  # type: ignore[attr-defined]
+        assert store._watch._followers == 0
+
+
+def test_a_context_closes_its_subscription(store: Any) -> None:
+    with store.subscribe() as subscription:
+        assert next(iter(subscription)) is CAUGHT_UP
+    assert list(subscription) == []
+
+
+def test_a_wait_on_a_loop_that_is_cancelled_ends_its_thread_at_once(store: Any) -> None:
+    made(store)
+
+    async def follow(subscription: Subscription) -> None:
+        async for _ in subscription:
+            pass
+
+    async def run() -> None:
+        tasks = [asyncio.ensure_future(follow(store.subscribe())) for _ in range(3)]
+        await asyncio.sleep(0.05)
+        for task in tasks:
+            task.cancel()
+        assert all(
+            isinstance(ended, asyncio.CancelledError)
+            for ended in await asyncio.gather(*tasks, return_exceptions=True)
+        )
+
+    asyncio.run(run())
+    for thread in threading.enumerate():
+        if thread.name == "playhead-call":
+            thread.join(2)  # well below what a wait may take
+            assert not thread.is_alive()
+
+
+def test_followers_on_a_loop_take_no_thread_from_others(store: Any) -> None:
+    """Followers that wait must not use up the few threads that a loop has for everybody."""
+    made(store)
+
+    async def follow() -> None:
+        async for _ in store.subscribe():
+            pass
+
+    async def run() -> str:
+        tasks = [asyncio.ensure_future(follow()) for _ in range(40)]
+        await asyncio.sleep(0)
+        told = await asyncio.wait_for(asyncio.to_thread(lambda: "there is room"), 30)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return told
+
+    assert asyncio.run(run()) == "there is room"
+
+
+def test_a_store_that_fails_is_told_to_who_follows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_store(str(tmp_path / "store.sqlite")) as store:
+        feed = iter(store.subscribe())
+        assert next(feed) is CAUGHT_UP
+
+        def gone() -> Any:
+            raise StoreUnavailable("the server is gone")
+
+        with monkeypatch.context() as broken:
+            broken.setattr(store.database, "read", gone)
+            store.database.bell.ring()
+            with pytest.raises(StoreUnavailable, match="the server is gone"):
+                next(feed)
+        assert store._watch._followers == 0
+
+
+def test_a_listener_that_loses_its_connection_is_replaced_and_nothing_is_missed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        store_address("postgres", tmp_path) as address,
+        open_store(address) as store,
+        open_store(address) as admin,
+    ):
+        session = made(store)
+        feed = iter(store.subscribe())
+        assert next(feed) is CAUGHT_UP
+        with admin.database.write() as link:
+            ended = link.all(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND query LIKE 'LISTEN%'"
+            )
+        assert len(ended) == 1
+        admin.session("s").append([note("meanwhile")])
+        assert texts([next(feed)]) == ["meanwhile"]
+        until = time.monotonic() + 30
+        while "commits of others are not heard" not in caplog.text and time.monotonic() < until:
+            time.sleep(0.01)
+        time.sleep(0.5)
+        admin.session("s").append([note("heard again")])
+        assert texts([next(feed)]) == ["heard again"]
+        assert session.next_seq == 2
+        feed.close()  # type: ignore[attr-defined]
+
+
+def test_a_wake_that_got_lost_delays_and_does_not_hide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("playhead.eventstore.feed.SAFETY_S", 0.05)
+    log = MemoryLog(itertools.count(1).__next__)
+    session = made(log)
+    feed = iter(log.subscribe())
+    assert next(feed) is CAUGHT_UP
+    monkeypatch.setattr(log.bell, "ring", lambda: None)
+    session.append([note("unheard")])
+    assert texts([next(feed)]) == ["unheard"]
