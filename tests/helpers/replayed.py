@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -24,8 +24,11 @@ from playhead.web.server import serving
 CREATED_MS = 1_780_000_000_000
 TOOL = {"name": "look", "description": "Looks.", "parameters": {"type": "object", "properties": {}}}
 
-SILENCE_S = 0.3
-"""How long nothing may come before a client of these tests gives up."""
+SILENCE_S = 1.0
+"""How long a client waits for more of an answer that says no more."""
+
+LONG_S = 60.0
+"""How long it waits for any other."""
 
 
 @dataclass(frozen=True)
@@ -106,19 +109,13 @@ def endpoint(*sessions: Session, settings: Settings | None = None) -> Iterator[t
         yield served, server.url
 
 
-def ask_all(
-    url: str, calls: Iterable[tuple[ProviderDialect, ModelRequest]], silence_s: float = SILENCE_S
-) -> list[Got]:
-    """What the provider client gets, one call after the other."""
-
-    async def run() -> list[Got]:
-        return [await ask(url, dialect, request, silence_s) for dialect, request in calls]
-
-    return asyncio.run(run())
+def ask_one(url: str, dialect: ProviderDialect, request: ModelRequest, silence_s: float = LONG_S) -> Got:
+    """What the provider client gets for one request, which gives up after ``silence_s`` without a byte."""
+    return asyncio.run(ask(url, dialect, request, silence_s))
 
 
-async def ask(url: str, dialect: ProviderDialect, request: ModelRequest, silence_s: float = SILENCE_S) -> Got:
-    """What the provider client gets for one request."""
+async def ask(url: str, dialect: ProviderDialect, request: ModelRequest, silence_s: float = LONG_S) -> Got:
+    """``ask_one`` for a task."""
     got: list[Chunk] = []
     async with Provider(dialect, url, "sk-any-key", idle_timeout_s=silence_s) as provider:
         try:

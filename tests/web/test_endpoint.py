@@ -14,7 +14,7 @@ import anthropic
 import httpx
 import openai
 import pytest
-from replayed import STOP, Json, endpoint, failed, keep, text
+from replayed import SILENCE_S, STOP, Json, endpoint, failed, keep, text
 
 import playhead
 from playhead.eventstore.exchange import Exchange
@@ -215,7 +215,7 @@ def test_a_call_that_never_ended_says_what_it_said_and_then_nothing(store: Store
     got: list[bytes] = []
     with endpoint(keep(store, "s", chunks)) as (served, url):
         with pytest.raises(httpx.ReadTimeout):
-            read(url, got, timeout=0.3)
+            read(url, got, timeout=SILENCE_S)
         assert b'"half"' in b"".join(got)
         assert served.all_served.wait(20), "the client is gone, and the answer with it"
     assert served.misses == []
@@ -458,7 +458,7 @@ def test_a_hang_says_that_it_is_there_and_then_nothing(store: Store, tmp_path: P
     got: list[bytes] = []
     with overridden(keep(store, "s", *says("1")), document, tmp_path) as (_, url):
         with pytest.raises(httpx.ReadTimeout):
-            read(url, got, timeout=0.5)
+            read(url, got, timeout=SILENCE_S)
         assert b'"content":"partial"' in b"".join(got)
         assert (tmp_path / "ready").exists()
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from exchanges import CHAT_RUNTIMES, MESSAGES_RUNTIMES, Exchange, Scenario, scenarios
 from reference import shared_path
-from replayed import Got, ask_all, endpoint
+from replayed import LONG_S, SILENCE_S, Got, ask_one, endpoint
 
 import playhead
 from playhead.adapters.dsh.importer import import_paths
@@ -85,12 +85,22 @@ def assert_same(call: RecordedCall, got: Got) -> None:
         assert got.chunks == recorded or (is_unspeakable and not got.chunks), call
 
 
+def speaks_up(call: RecordedCall) -> bool:
+    """Whether a client hears how the call ended."""
+    return call.attempt.outcome in ("finished", "failed")
+
+
 def serve_all(scenario: Scenario) -> None:
     with sessions_of(scenario) as sessions:
         for session in sessions.values():
             calls = Recording.of(session).calls
             with endpoint(session, settings=STRICT) as (served, url):
-                got = ask_all(url, [(call.dialect, with_instruction(call)) for call in calls])
+                got = [
+                    ask_one(
+                        url, call.dialect, with_instruction(call), LONG_S if speaks_up(call) else SILENCE_S
+                    )
+                    for call in calls
+                ]
             assert (served.misses, served.unserved()) == ([], [])
             for call, answer in zip(calls, got, strict=True):
                 assert_same(call, answer)
