@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 from children import playhead_here
-from dsh_runtimes import runtime
+from dsh_runtimes import Turn, runtime
 from reference import SHARED, needs_shared
 from serving_commands import serving_command
 from twins import Log, read_log
@@ -127,6 +127,24 @@ def test_an_answer_that_names_an_id_of_dsh_takes_it_from_the_request(
     override = tmp_path / "override.json"
     override.write_bytes(b'{"patches":[{"at":%d,"entry":%b}]}' % (at, entry))
     replay(recording, tmp_path, "ordered", "--override", override)
+
+
+@pytest.mark.parametrize("recording", recordings("text"))
+def test_dsh_that_asks_something_else_is_told_and_so_are_we(recording: Recording, tmp_path: Path) -> None:
+    log = read_log(recording.logs[0])
+    workspace = Path(log.header.cwd or "")
+    workspace.mkdir(exist_ok=True)
+    with serving_command("serve", "--replay", recording.logs[0], "--match", "strict") as served:
+        ran = runtime(recording.runtime).run(
+            served.url, tmp_path / "home", "s-other", ["Say goodbye."], cwd=workspace
+        )
+    assert ran.turns == [Turn("", "error")]
+    (miss,) = served.told["misses"]
+    assert "Say hello." in miss["message"]
+    assert "Say goodbye." in miss["message"]
+    assert served.code == 1
+    compared = playhead_here("diff", recording.logs[0], ran.log, "--all", store=tmp_path / "none.sqlite")
+    assert compared.code == 1
 
 
 def replay(recording: Recording, folder: Path, match: str, *more: object) -> None:

@@ -1,15 +1,12 @@
 """Published dsh runtimes, each in an environment of its own, and sessions run in them.
 
-    ran = runtime("0.2.1rc2").run(server.url, home, "s-1", ["Say hello."])
+    ran = runtime("0.2.1rc2").run(server.url, home, "s-1", ["Say hello."], cwd=workspace)
     assert ran.turns == [Turn("Hello.", "completed")]
     ran.log  # the file that the runtime wrote
 
-An environment is made on first use, with pip and whatever registry that is set up for, in ``.venv-dsh`` in the
-checkout or in the folder that ``PLAYHEAD_DSH_RUNTIMES`` names; it stays for the next run. Where that cannot be done the
-calling test is skipped with the reason; under CI=true it fails.
-
-A session runs in a process group of its own, which is gone when ``run`` returns. A runtime that leaves a process behind
-fails the test.
+An environment is made on first use, with pip and whatever registry that is set up for, in ``.venv-dsh`` in the checkout
+or in the folder that ``PLAYHEAD_DSH_RUNTIMES`` names; it stays for the next time. Where that cannot be done the calling
+test is skipped with the reason; under CI=true it fails.
 """
 
 from __future__ import annotations
@@ -19,27 +16,27 @@ import fcntl
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
-import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
+from contained import output_of
 
 ROOT: Final = Path(__file__).resolve().parents[2]
+DRIVER: Final = Path(__file__).with_name("dsh_driver.py")
 PACKAGE: Final = "deepseek-harness-sdk"
 INSTALL_S: Final = 600
-RUN_S: Final = 60
-"""How long a session may take; a hundred times what it takes."""
-PARTING_S: Final = 10
-"""How long what a runtime started may outlive it."""
-_MARK: Final = "PLAYHEAD_DSH_RUN"
+RUN_S: Final = 120
+"""How long a session may take; most take a second or two."""
+
+
+class Unavailable(Exception):
+    """A runtime could not be installed; the message tells why."""
 
 
 class Turn(NamedTuple):
@@ -59,10 +56,15 @@ class Ran:
 
 @dataclass(frozen=True)
 class Runtime:
-    """A version of dsh that is installed; ``python`` is the interpreter beside it."""
+    """A version of dsh, installed in ``folder``."""
 
     version: str
-    python: Path
+    folder: Path
+
+    @property
+    def python(self) -> Path:
+        """The interpreter that its SDK is installed for."""
+        return self.folder / "bin" / "python"
 
     def run(
         self,
@@ -83,30 +85,41 @@ class Runtime:
         The runtime stays until the session has ended ``turns`` turns, and with ``until`` until that file is there.
         ``patches`` are laid over its profile, from 0.1.2 on.
         """
-        job = {
-            "cwd": str(cwd),
-            "home": str(home),
-            "baseUrl": base_url,
-            "session": session,
-            "prompts": list(prompts),
-            "turns": turns,
-            "key": key,
-            "maxTokens": max_tokens,
-            "patches": [str(patch) for patch in patches],
-            "until": None if until is None else str(until),
-        }
         home.mkdir(parents=True, exist_ok=True)
-        answer = _driven([str(self.python), str(ROOT / "tests/helpers/dsh_driver.py")], json.dumps(job), home)
-        logs = sorted(
-            home.glob(f"sessions/*/{session}/session.*jsonl*"), key=lambda log: log.stat().st_mtime_ns
+        told = self._drive(
+            home,
+            baseUrl=base_url,
+            cwd=str(cwd),
+            key=key,
+            session=session,
+            prompts=list(prompts),
+            turns=turns,
+            maxTokens=max_tokens,
+            patches=[str(patch) for patch in patches],
+            until=None if until is None else str(until),
         )
+        logs = sorted(home.glob(f"sessions/*/{session}/session.*jsonl*"), key=os.path.getmtime)
         assert logs, f"dsh {self.version} wrote no log of {session} below {home}"
-        return Ran([Turn(turn["response"], turn["reason"]) for turn in json.loads(answer)], logs[-1])
+        return Ran([Turn(turn["response"], turn["reason"]) for turn in told], logs[-1])
+
+    def start(self) -> None:
+        """Start the runtime and end it. The first time it unpacks itself, which is no work for two at once."""
+        self._drive(self.folder / "home")
+
+    def _drive(self, home: Path, **job: Any) -> list[dict[str, str]]:
+        """What the driver answers. The home folder is the same for all runs: that is where a runtime unpacks."""
+        kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TMPDIR") if name in os.environ}
+        env = kept | {"HOME": str(self.folder / "home"), "NO_PROXY": "*"}
+        given = json.dumps({"home": str(home), **job})
+        answered: list[dict[str, str]] = json.loads(
+            output_of([str(self.python), str(DRIVER)], given, env, limit_s=RUN_S)
+        )
+        return answered
 
 
 def runtime(version: str) -> Runtime:
-    """The runtime of this version, installed where it was not; skips the test where that fails, and fails it in CI."""
-    found = _installed(version)
+    """The runtime of this version, installed where it was not; skips the test where that fails, or fails it in CI."""
+    found = _found(version)
     if isinstance(found, Runtime):
         return found
     reason = f"{PACKAGE} {version} cannot be installed: {found}"
@@ -116,51 +129,50 @@ def runtime(version: str) -> Runtime:
 
 
 @cache
-def _installed(version: str) -> Runtime | str:
+def _found(version: str) -> Runtime | str:
     """The runtime, or why there is none. Test processes beside this one wait for each other."""
     folder = Path(os.environ.get("PLAYHEAD_DSH_RUNTIMES") or ROOT / ".venv-dsh") / version
-    wanted = f"{PACKAGE}=={version}, Python {sys.version_info.major}.{sys.version_info.minor}\n"
-    ready, python = folder / ".ready", folder / "bin" / "python"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _locked(folder.with_name(f"{version}.lock")):
-        if ready.is_file() and ready.read_text() == wanted and _works(python):
-            return Runtime(version, python)
-        shutil.rmtree(folder, ignore_errors=True)
-        pip = [
-            str(python),
-            "-m",
-            "pip",
-            "install",
-            "-q",
-            "--disable-pip-version-check",
-            "--only-binary=:all:",
-        ]
-        for command in ([sys.executable, "-m", "venv", str(folder)], [*pip, f"{PACKAGE}=={version}"]):
-            try:
-                made = subprocess.run(
-                    command,
-                    capture_output=True,
-                    text=True,
-                    timeout=INSTALL_S,
-                    check=False,
-                    stdin=subprocess.DEVNULL,
-                )
-            except subprocess.TimeoutExpired:
-                return f"not done in {INSTALL_S} seconds"
-            if made.returncode:
-                return (made.stderr or made.stdout).strip()
-        ready.write_text(wanted)
-    return Runtime(version, python)
+        try:
+            return installed(version, folder)
+        except Unavailable as error:
+            return str(error)
 
 
-def _works(python: Path) -> bool:
-    """Whether the interpreter still runs, and what it runs is there."""
-    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+def installed(version: str, folder: Path) -> Runtime:
+    """The runtime in ``folder``, installed there unless it is. Raises ``Unavailable``."""
+    found, ready = Runtime(version, folder), folder / ".ready"
+    wanted = f"{PACKAGE}=={version}, Python {sys.version_info.major}.{sys.version_info.minor}\n"
+    with contextlib.suppress(OSError, Unavailable):
+        if ready.read_text() == wanted:
+            _done([found.python, "-c", "import deepseek_harness"])
+            return found
+    shutil.rmtree(folder, ignore_errors=True)
+    _done([sys.executable, "-m", "venv", folder])
+    quiet = ("-q", "--disable-pip-version-check", "--only-binary=:all:")
+    _done([found.python, "-m", "pip", "install", *quiet, f"{PACKAGE}=={version}"])
+    (folder / "home").mkdir()
+    found.start()
+    ready.write_text(wanted)
+    return found
+
+
+def _done(command: Sequence[str | Path]) -> None:
+    """Run a command that is to succeed. Raises ``Unavailable`` with what it says."""
+    try:
         ran = subprocess.run(
-            [python, "-c", "import deepseek_harness"], capture_output=True, timeout=60, check=False
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=INSTALL_S,
+            check=False,
         )
-        return ran.returncode == 0
-    return False
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"not done in {INSTALL_S} seconds") from None
+    if ran.returncode:
+        raise Unavailable((ran.stderr or ran.stdout).strip())
 
 
 @contextlib.contextmanager
@@ -168,62 +180,3 @@ def _locked(file: Path) -> Iterator[None]:
     with file.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         yield
-
-
-def _driven(command: Sequence[str], job: str, home: Path) -> str:
-    """What the driver says on stdout; fails the test when it does not come to its end, or leaves something running."""
-    mark = uuid.uuid4().hex
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=_environment(home) | {_MARK: mark},
-        start_new_session=True,
-    )
-    try:
-        out, err = process.communicate(job, timeout=RUN_S)
-        _wait_until_gone(mark)
-        left = [*_marked(mark).values()]
-    except subprocess.TimeoutExpired:
-        _kill(process.pid, mark)
-        out, err = process.communicate()
-        pytest.fail(f"the session did not end in {RUN_S} seconds\n{err}")
-    finally:
-        _kill(process.pid, mark)
-    assert process.returncode == 0, f"the driver ended with {process.returncode}\n{err}"
-    assert not left, f"the runtime left processes behind: {left}"
-    return out
-
-
-def _environment(home: Path) -> dict[str, str]:
-    """As little as a runtime needs, so that a session does not depend on who runs it."""
-    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TMPDIR") if name in os.environ}
-    return kept | {"HOME": str(home), "NO_PROXY": "*"}
-
-
-def _kill(group: int, mark: str) -> None:
-    """End everything that a run started, whatever process group it went into."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
-    for pid in _marked(mark):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-
-
-def _wait_until_gone(mark: str) -> None:
-    deadline = time.monotonic() + PARTING_S
-    while _marked(mark) and time.monotonic() < deadline:
-        time.sleep(0.02)
-
-
-def _marked(mark: str) -> dict[int, str]:
-    """The processes of a run, by the mark in their environment, with their command lines. Needs ``/proc``."""
-    sought, found = f"{_MARK}={mark}".encode(), {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if sought in (folder / "environ").read_bytes():
-                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                found[int(folder.name)] = command.strip()
-    return found
