@@ -18,9 +18,13 @@ from playhead.cli.output import silence_stdout
 
 
 def load_commands() -> None:
-    """Import every module of this folder; those that hold a command register it."""
+    """Import the modules of this folder that may hold a command; those that do register it.
+
+    A name of several words is that of a part, which the command imports when it needs it.
+    """
     for module in iter_modules(playhead.cli.__path__):
-        import_module(f"playhead.cli.{module.name}")
+        if "_" not in module.name.rstrip("_"):
+            import_module(f"playhead.cli.{module.name}")
 
 
 def main() -> NoReturn:

@@ -1,45 +1,20 @@
-"""``playhead run``: a conversation with a model, recorded as it goes."""
+"""``playhead run``: a conversation with a model, recorded as it goes.
+
+Here are the options; what they ask for is done in ``run_recording.py``, which is loaded when it is needed.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import os
-import signal
 import sys
-import uuid
-from dataclasses import dataclass
 from pathlib import Path
-from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from playhead.cli import output, place
 from playhead.cli.app import command
-from playhead.cli.run_commands import ChangeGoal, Command, Say
-from playhead.cli.run_opening import conversation_in
-from playhead.cli.run_plan import RETRIES, Asked, Plan, last_header, planned
-from playhead.cli.run_script import commands_of, play
-from playhead.cli.run_terminal import Terminal
-from playhead.cli.run_tools import NAMES
-from playhead.cli.run_views import JsonView, TextView, to_stdout
-from playhead.cli.safe_text import safe
-from playhead.eventstore.errors import SessionExists, UsageError
-from playhead.live.goals import DEFAULT_MAX_ROUNDS
-
-if TYPE_CHECKING:
-    from playhead.eventstore.sql import SqlStore
-    from playhead.eventstore.sql.sql_session import SqlSession
-
-_WIDEST = 120
-
-
-@dataclass(frozen=True, slots=True)
-class _Talk:
-    """What is said: ``first`` these commands, and then what comes from elsewhere."""
-
-    first: list[Command]
-    then: Literal["terminal", "stdin", "nothing"]
+from playhead.eventstore.errors import UsageError
 
 
 @command("run")
@@ -79,11 +54,17 @@ def run(
         int | None, typer.Option(min=1, metavar="N", help="What the model can hold, in tokens, for the log.")
     ] = None,
     retries: Annotated[
-        int, typer.Option(min=0, metavar="N", help="How often a call is made again that failed.")
-    ] = RETRIES,
+        int | None,
+        typer.Option(
+            min=0, metavar="N", help="How often a call is made again that failed; 5 times if not given."
+        ),
+    ] = None,
     tool: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help=f"Let the model use a tool: {', '.join(NAMES)}; repeatable."),
+        typer.Option(
+            metavar="NAME",
+            help="Let the model use a tool: read-file, write-file, list-files or shell; repeatable.",
+        ),
     ] = None,
     goal: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Work towards this, round after round.")
@@ -127,8 +108,17 @@ def run(
         raise UsageError("a prompt needs some text")
     if goal_rounds is not None and goal is None:
         raise UsageError("--goal-rounds goes with --goal")
-    goals = [] if goal is None else [ChangeGoal("create", goal, goal_rounds or DEFAULT_MAX_ROUNDS)]
-    talk = _talk(prompt, goals, script, in_terminal=not json and sys.stdin.isatty() and output.on_terminal())
+    from playhead.cli.run_plan import Asked
+    from playhead.cli.run_recording import record, talk_of
+
+    from_file = None if script is None or str(script) == "-" else _content(script)
+    talk = talk_of(
+        prompt,
+        (goal, goal_rounds),
+        None if from_file is None else (str(script), from_file),
+        takes_stdin=script is not None,
+        in_terminal=not json and _is_at_terminal(),
+    )
     asked = Asked(
         base_url=base_url,
         dialect=dialect,
@@ -144,78 +134,12 @@ def run(
         tools=tool or (),
         keeps_wire=not no_wire,
     )
-    if resume is None:
-        plan = planned(asked, None, os.environ)
-        with place.open_store(store, create=True) as held:
-            return _recorded(held, _created(held, new_id), plan, talk, json)
-    with place.open_store(store) as held:
-        log = _native(held, resume)
-        return _recorded(held, log, planned(asked, last_header(log), os.environ), talk, json)
+    return record(place.store_url(store), asked, talk, resume=resume, new_id=new_id, json=json)
 
 
-def _talk(prompt: str | None, goals: list[ChangeGoal], script: Path | None, *, in_terminal: bool) -> _Talk:
-    """The goal comes first: its rounds are sent when nothing else is queued, but not before the prompt."""
-    first: list[Command] = [*goals]
-    first += [] if prompt is None else [Say(prompt)]
-    if script is not None and str(script) != "-":
-        return _Talk(first + commands_of(_content(script), str(script)), "nothing")
-    if script is None and in_terminal:
-        return _Talk(first, "terminal")
-    return _Talk(first, "stdin" if script is not None or prompt is None else "nothing")
-
-
-def _created(store: SqlStore, id: str | None) -> SqlSession:
-    from playhead.eventstore.header import SessionHeader
-    from playhead.eventstore.ids import SessionId
-    from playhead.live.options import now_ms
-
-    new = SessionId(str(uuid.uuid4()) if id is None else id)
-    try:
-        return store.create(SessionHeader(new, now_ms(), cwd=os.getcwd()))
-    except SessionExists:
-        raise UsageError(
-            f"there is a session {new!r}: --resume goes on with it, another --id begins anew"
-        ) from None
-
-
-def _native(store: SqlStore, session: str) -> SqlSession:
-    from playhead.eventstore.dialect import Native
-
-    log = store.find(session)
-    if log.info.dialect != Native.name:
-        raise UsageError(
-            f"session {log.id!r} was imported and stays as it is: `playhead fork {log.id}` makes one that goes on "
-            "from it; resume that"
-        )
-    return log
-
-
-def _recorded(store: SqlStore, log: SqlSession, plan: Plan, talk: _Talk, json: bool) -> int:
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        return asyncio.run(_converse(store, log, plan, talk, json))
-    finally:
-        signal.signal(signal.SIGTERM, before)
-        output.note(f"recorded as {safe(log.id)}; `playhead show {safe(log.id)}` shows it")
-
-
-async def _converse(store: SqlStore, log: SqlSession, plan: Plan, talk: _Talk, json: bool) -> int:
-    if talk.then == "terminal":
-        terminal = Terminal()
-        view = TextView(log.header, terminal.write, measure=_width, rubs_out=True, aside=terminal.aside)
-        try:
-            async with conversation_in(store, log, plan, view) as conversation:
-                return await terminal.talk(conversation, talk.first)
-        finally:
-            terminal.rest()
-    plain = JsonView() if json else TextView(log.header, to_stdout, measure=_width)
-    async with conversation_in(store, log, plan, plain) as conversation:
-        return await play(conversation, talk.first, reads_stdin=talk.then == "stdin")
-
-
-def _width() -> int | None:
-    """The width to wrap to; None where nobody looks."""
-    return min(get_terminal_size().columns - 1, _WIDEST) if output.on_terminal() else None
+def _is_at_terminal() -> bool:
+    """Whether a person can type below what streams: both ends are a terminal, and one that moves its cursor."""
+    return sys.stdin.isatty() and output.on_terminal() and os.environ.get("TERM", "") not in ("", "dumb")
 
 
 def _content(file: Path) -> bytes:

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from playhead.eventstore.sql.sql_session import SqlSession
     from playhead.live.tools import Tools
 
-RETRIES = RetryPolicy().most
-"""How often a call that failed is made again, if nothing is said."""
-
 _HEADER = "request/header"
 
 
@@ -43,7 +40,7 @@ class Asked:
     temperature: float | None = None
     max_tokens: int | None = None
     context_window: int | None = None
-    retries: int = RETRIES
+    retries: int | None = None
     tools: Sequence[str] = ()
     keeps_wire: bool = True
 
@@ -89,7 +86,7 @@ def planned(asked: Asked, last: RequestHeader | None, environment: Mapping[str, 
         system=system if asked.system is None else asked.system,
         tools=tools(asked.tools, () if provider.key_env is None else (provider.key_env,)),
         context_window=asked.context_window,
-        policy=RetryPolicy(most=asked.retries),
+        policy=RetryPolicy() if asked.retries is None else RetryPolicy(most=asked.retries),
         keeps_wire=asked.keeps_wire,
     )
 

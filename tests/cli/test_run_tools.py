@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_runner import Play
 
 from playhead.cli.run_tools import ENTRIES, NAMES, OUTPUT_BYTES, tools
 from playhead.eventstore.blocks import TextBlock
@@ -45,6 +47,11 @@ def test_only_named_tools_are_there_in_the_order_in_which_they_were_named() -> N
     assert [tool.name for tool in tools(["shell", "read-file", "shell"]).tools] == ["shell", "read-file"]
     with pytest.raises(UsageError, match="no tool is named 'rm'; there are read-file, write-file"):
         tools(["rm"])
+
+
+def test_the_help_names_every_tool(play: Play) -> None:
+    shown = " ".join(re.findall(r"[\w,-]+", play("run", "--help").out.decode()))
+    assert f"{', '.join(NAMES[:-1])} or {NAMES[-1]}" in shown
 
 
 def test_the_model_is_told_what_each_tool_takes_but_not_of_the_token() -> None:
