@@ -1,9 +1,9 @@
-"""Shows the whole way on the example sessions: import, list, look at one, export, compare, verify.
+"""Shows the whole way on the example sessions: import, look at one, export, compare, verify; replay, diff, fork, serve.
 
     python examples/demo.py FOLDER
 
 FOLDER gets a store and the exported files. What an earlier demo left there is removed; a folder with anything
-else in it is left alone. Exits 1 when a byte differs, 2 when FOLDER is not to be used.
+else in it is left alone. Exits 1 when a byte or an event differs, 2 when FOLDER is not to be used.
 """
 
 from __future__ import annotations
@@ -15,11 +15,15 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SESSIONS = ROOT / "examples" / "sessions"
 SHOWN = "pancakes-v0"
+MIGRATED = "pancakes-v4"
+SERVED = ROOT / "examples" / "tour" / "shopping.jsonl"
+PROMPTS = ROOT / "examples" / "shopping-script.txt"
 
 STORE = "demo.sqlite"
 STORE_FILES = (STORE, f"{STORE}-wal", f"{STORE}-shm", f"{STORE}-journal")
@@ -43,7 +47,8 @@ def main(folder: Path) -> int:
     clear(folder)
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        show(folder)
+        archive(folder)
+        replay()
     except Failed as error:
         print(f"\n{error}", file=sys.stderr)
         return 1
@@ -68,8 +73,8 @@ def clear(folder: Path) -> None:
     shutil.rmtree(folder / ALL, ignore_errors=True)
 
 
-def show(folder: Path) -> None:
-    """Run every command and compare what comes out with what went in. Raises ``Failed``."""
+def archive(folder: Path) -> None:
+    """Put the sessions into a store, and compare what comes out with what went in. Raises ``Failed``."""
     files = list(originals())
     store, one, everything = folder / STORE, folder / ONE, folder / ALL
     os.environ["PLAYHEAD_STORE"] = str(store)
@@ -88,6 +93,49 @@ def show(folder: Path) -> None:
         compare(file, everything / file.relative_to(SESSIONS))
     run("verify")
     say(f"All {len(files)} files came back bit for bit, and the store is sound.")
+
+
+def replay() -> None:
+    """Play, compare, go on with and serve what is in the store. Raises ``Failed``."""
+    say("The first call again, in the pieces in which it came, up to where the connection broke:")
+    run("replay", SHOWN, "--as", "chunks", "--at", 12, "--speed", "max")
+    say("The same conversation as a newer format has it; formats make no difference:")
+    run("diff", SHOWN, MIGRATED)
+    say("Another way from the middle of a turn on; what was open there is closed first:")
+    run("fork", MIGRATED, "--at", 14, "--repaired", "--id", "what-if")
+    run("show", "what-if")
+    say("A recording in the place of the provider: an agent that asks the same is answered the same.")
+    with served(SERVED) as url:
+        prompts = ("--script", PROMPTS, "--tool", "read-file")
+        run("run", "--base-url", url, "--model", "example-1", *prompts, "--id", "again")
+    run("diff", SERVED, "again", "--chunks", "--ignore", "session")
+    run("replay", "again", "--turn", 2, "--speed", "max")
+    say("The second conversation equals the first, chunk by chunk. Everything came out as it should.")
+
+
+@contextmanager
+def served(session: Path, wait_s: float = 10) -> Iterator[str]:
+    """The base URL at which a session is served until all its calls were answered. Raises ``Failed``."""
+    words = ["serve", "--replay", str(session), "--match", "strict", "--once"]
+    print(f"\n$ playhead serve --replay {shown(session)} --match strict --once &", flush=True)
+    program = [sys.executable, "-m", "playhead.cli.main", *words]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(program, cwd=ROOT, **pipes) as server:
+        assert server.stdout is not None
+        url = server.stdout.readline().strip()
+        try:
+            if not url:
+                raise Failed(f"playhead serve did not start: {server.communicate()[1]}")
+            print(url, flush=True)
+            yield url
+            told = server.communicate(timeout=wait_s)[1]
+        except subprocess.TimeoutExpired:
+            raise Failed("playhead serve waits for calls that were never made") from None
+        finally:
+            server.terminate()
+    print(told, end="", file=sys.stderr, flush=True)
+    if server.returncode != 0:
+        raise Failed(f"playhead serve ended with exit code {server.returncode}")
 
 
 def originals() -> Iterator[Path]:

@@ -29,7 +29,8 @@ _USER = {"kind": "user"}
 class Script:
     """What has happened so far. Every event comes ``tick_ms`` after the one before it; ``wait`` lets more time pass."""
 
-    def __init__(self, session: Session, start_ms: int, tick_ms: int = 20) -> None:
+    def __init__(self, session: Session, start_ms: int, tick_ms: int = 20, model: Json = MODEL) -> None:
+        self.model = model
         self.kept: list[list[Recorded]] = []
         self.turn = 0
         self.step = 0
@@ -146,11 +147,9 @@ class Script:
         return [self.add("user/message", message, surface=True) for message in (*claimed, *messages)]
 
     def header(self, system: str, tools: list[Json], reason: str = "initial") -> None:
-        """The head of the next request."""
-        self.add(
-            "request/header",
-            {"header": {"config": MODEL, "system": system, "tools": tools}, "reason": reason},
-        )
+        """The head of the next request; a ``system`` of "" is none."""
+        header = {"config": self.model, **({"system": system} if system else {}), "tools": tools}
+        self.add("request/header", {"header": header, "reason": reason})
 
     def title(self, title: str, cited: list[int] | None = None) -> None:
         """Name the session after the messages ``cited``; without them a person names it."""
@@ -196,14 +195,19 @@ class Call:
             text += piece
         self._end(index, {"type": kind, "text": text}, whole)
 
-    def tool_call(self, call_id: str, name: str, pieces: Iterable[str]) -> None:
+    def tool_call(self, call_id: str, name: str, pieces: Iterable[str], *, whole: bool = True) -> None:
         index = self._start("tool-call")
         arguments = ""
         for piece in pieces:
             delta = {"type": "tool-call-delta", "index": index, "id": call_id, "name": name}
             self._chunk({**delta, "argumentsDelta": piece})
             arguments += piece
-        self._end(index, {"type": "tool-call", "id": call_id, "name": name, "arguments": arguments}, True)
+        self._end(index, {"type": "tool-call", "id": call_id, "name": name, "arguments": arguments}, whole)
+
+    def end_blocks(self) -> None:
+        """End every block, as chat completions do when the answer is over; none of them has an end yet."""
+        for index, block in enumerate(self._blocks):
+            self._chunk({"type": "block-end", "index": index, "block": block})
 
     def fail(self, message: str, code: str, wait_ms: float = 512.5) -> None:
         """The call breaks off, and is to be made again after a wait."""
@@ -211,7 +215,7 @@ class Call:
         self._chunk({"type": "finish", "reason": {"kind": "error", "failure": failure}})
         chain = {"retryId": self._script.id("retry"), **self._script.place}
         wait = {
-            "provider": MODEL["provider"],
+            "provider": self._script.model["provider"],
             "mode": "normal",
             "policyKey": '["normal",5,["TRANSPORT"],500,10000,0.1]',
             "retry": 1,
@@ -232,7 +236,7 @@ class Call:
         self._message({"interrupted": True})
 
     def _message(self, more: Json) -> None:
-        source = {"kind": "model", **MODEL}
+        source = {"kind": "model", **self._script.model}
         message = {"role": "assistant", "content": self._blocks, "source": source}
         data = {**self._script.place, "message": message | {"id": self._script.id("message")}, **more}
         self._script.add("assistant/message", data, sources=self._chunks, surface=True)

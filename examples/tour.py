@@ -1,4 +1,4 @@
-"""Records the three sessions of the tour: one that crashes twice, one that is steered, one that works on a goal.
+"""Records the sessions of the tour: one crashes twice, one is steered, one works on a goal, and one is had again.
 
     python examples/tour.py [FOLDER]
 
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from playhead import Session, SessionHeader
+from playhead.cli.run_tools import tools
 from playhead.eventstore.ids import SessionId
 from playhead.eventstore.memory import MemoryLog
 from script import BASH, MODEL, Json, Script
@@ -25,6 +26,7 @@ _HOUR_MS = 3_600_000
 _TICK_MS = 35
 _DONE = {"kind": "completed"}
 _BY_USER = {"kind": "aborted", "reason": {"kind": "user"}}
+_LIST = "examples/shopping-list.txt"
 
 
 class _Agent(Script):
@@ -267,6 +269,35 @@ def goal(session: Session, start_ms: int) -> None:
     script.keep()
 
 
+def shopping(session: Session, start_ms: int) -> None:
+    """Two short questions, and a look into a file: exactly what ``playhead run --tool read-file`` records."""
+    script = _Agent(session, start_ms, _TICK_MS, {"provider": "openai-chat", "model": "example-1"})
+    script.begin_turn("next-turn", [script.queue("next-turn", "What do I still need for pancakes?")])
+    script.header("", [each.model_dump() for each in tools(["read-file"]).tools])
+    script.add("request/context", script.model)
+    script.wait(600)
+    call, path = script.call(), json.dumps({"path": _LIST})
+    call.block("reasoning", _pieces("The list will tell me."), whole=False)
+    call.block("text", _pieces("I look at your list."), whole=False)
+    call.tool_call("call-1", "read-file", [path[:12], path[12:]], whole=False)
+    call.end_blocks()
+    call.finish("tool-calls", _usage(220, 31))
+    called = script.tool_call("call-1", "read-file", path)
+    script.tool_result("call-1", (FOLDER.parents[1] / _LIST).read_text(encoding="utf-8"), called)
+    script.end_step()
+    script.begin_step("next-step", [])
+    script.wait(500)
+    script.say("Eggs, flour and milk.", (64, 7))
+    script.end_turn(_DONE)
+
+    script.wait(20_000)
+    script.begin_turn("next-turn", [script.queue("next-turn", "I still have eggs.")])
+    script.wait(500)
+    script.say("Then flour and milk will do.", (80, 8))
+    script.end_turn(_DONE)
+    script.keep()
+
+
 class _Goal:
     """A goal of a session, and its revisions."""
 
@@ -305,10 +336,16 @@ SESSIONS: dict[str, Callable[[Session, int], None]] = {
     "crash-and-resume": crash_and_resume,
     "steering": steering,
     "goal": goal,
+    "shopping": shopping,
 }
 """Session id -> what happens in it."""
 
-_CWDS = {"crash-and-resume": "/home/ada/photos", "steering": "/home/ada/bakery", "goal": "/home/ada/invoices"}
+_CWDS = {
+    "crash-and-resume": "/home/ada/photos",
+    "steering": "/home/ada/bakery",
+    "goal": "/home/ada/invoices",
+    "shopping": "/home/ada/kitchen",
+}
 
 
 def files() -> Iterator[tuple[str, bytes]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,9 @@ from pathlib import Path
 import pytest
 
 import demo
+import playhead
+from playhead import SessionId
+from playhead.replay.attempt import attempts
 
 
 def play(folder: Path | str, cwd: Path = demo.ROOT) -> subprocess.CompletedProcess[str]:
@@ -19,17 +24,32 @@ def play(folder: Path | str, cwd: Path = demo.ROOT) -> subprocess.CompletedProce
     return subprocess.run(program, cwd=cwd, env=env, capture_output=True, text=True, timeout=120)
 
 
-def test_the_demo_brings_every_file_back_and_can_be_run_again(tmp_path: Path) -> None:
-    for _ in range(2):
-        ran = play("shown", cwd=tmp_path)
-        assert ran.returncode == 0, ran.stderr
-        assert ran.stdout.count("same SHA-256") == len([*demo.originals()]) + 1
-        assert "0 errors; 0 warnings" in ran.stderr
-        assert ran.stdout.count("\n") < 80
-        assert "$ playhead export --all -o shown/exported" in ran.stdout
+def test_the_demo_brings_every_file_back_also_where_an_earlier_one_was(tmp_path: Path) -> None:
+    for name in (demo.STORE, demo.ONE, f"{demo.ALL}/native-pancakes.jsonl"):
+        left = tmp_path / "shown" / name
+        left.parent.mkdir(parents=True, exist_ok=True)
+        left.write_text("of an earlier demo")
+    ran = play("shown", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.count("same SHA-256") == len([*demo.originals()]) + 1
+    assert "0 errors; 0 warnings" in ran.stderr
+    assert "$ playhead export --all -o shown/exported" in ran.stdout
     for file in demo.originals():
         copy = tmp_path / "shown" / "exported" / file.relative_to(demo.SESSIONS)
         assert copy.read_bytes() == file.read_bytes()
+
+    first_call = ran.stdout.partition("--as chunks")[2].partition("\n\n")[0].splitlines()[1:]
+    assert [json.loads(line)["event"] for line in first_call] == ["begin", *["chunk"] * 4, "end"]
+    assert json.loads(first_call[-1])["ending"] == "cut"
+    compared = re.findall(r"\$ playhead diff (.*)\n(.*)\n", ran.stdout)
+    assert [told for _, told in compared] == ["no difference in 33 events", "no difference in 23 events"]
+    assert "playhead: 3 calls served" in ran.stderr
+    assert ran.stdout.count("\n") < 180
+    with playhead.open_store(str(tmp_path / "shown" / demo.STORE)) as store:
+        [parent] = [each.header.parent for each in store.sessions() if each.id == "what-if"]
+        assert parent == demo.MIGRATED
+        again = [call.outcome for call in attempts(store.session(SessionId("again")))]
+    assert again == ["finished"] * 3
 
 
 def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
@@ -77,6 +97,22 @@ def test_the_demo_fails_when_a_file_differs_or_is_missing(
     monkeypatch.setattr(demo, "run", spoiled)
     monkeypatch.setenv("PLAYHEAD_STORE", "")
     assert demo.main(tmp_path) == 1
+
+
+def test_the_demo_fails_when_nothing_asks_for_what_is_served() -> None:
+    with (
+        pytest.raises(demo.Failed, match="never made"),
+        demo.served(demo.SERVED, wait_s=0.2) as url,
+    ):
+        assert url.startswith("http://127.0.0.1:")
+
+
+def test_the_demo_fails_when_a_session_cannot_be_served(tmp_path: Path) -> None:
+    with (
+        pytest.raises(demo.Failed, match="did not start: playhead: "),
+        demo.served(tmp_path / "absent.jsonl"),
+    ):
+        pytest.fail("nothing is served")
 
 
 def test_the_demo_fails_when_a_command_does(capfd: pytest.CaptureFixture[str]) -> None:

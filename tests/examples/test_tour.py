@@ -47,7 +47,7 @@ def test_a_session_breaks_no_rule(name: str) -> None:
 
 
 def test_the_sessions_show_what_the_tour_says_of_them() -> None:
-    crashed, steered, worked = map(session, tour.SESSIONS)
+    crashed, steered, worked, shopped = map(session, tour.SESSIONS)
     assert Counter(endings(crashed)) == {"interrupted": 2, "completed": 2}
     assert tally(fold(crashed, inbox).state) == {"lost": 1, "admitted": 4}
     assert endings(steered) == ["completed", "aborted", "blocked"]
@@ -57,6 +57,7 @@ def test_the_sessions_show_what_the_tour_says_of_them() -> None:
     operations = [revision.operation for revision in fold(worked, goal).state.revisions]
     assert operations == ["create", "pause", "edit", "resume", "complete"]
     assert len(fold(worked, goal).state.rounds) == 3
+    assert endings(shopped) == ["completed", "completed"]
 
 
 def test_the_page_is_what_the_commands_show_now(tmp_path: Path) -> None:
