@@ -5,6 +5,7 @@ Of a long text that is the same on both sides only the ends are kept. Text is sa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,6 +24,9 @@ LONGEST = 400
 """So many characters of what differs are shown."""
 
 _CUT = "…"
+_FIRST_WORD = re.compile(r"\S{1,20}(?=\s)")
+_LAST_WORD = re.compile(r"(?<=\s)\S{1,20}\Z")
+"""What is left of a word where a text is cut."""
 
 
 class Piece(NamedTuple):
@@ -41,7 +45,7 @@ def pieces(a: str, words: Iterable[WordChange], *, full: bool) -> list[Piece]:
         found += [Piece("-", _shortened(change.a, full)), Piece("+", _shortened(change.b, full))]
         at = change.a_at + len(change.a)
     rest = a[at:]
-    found.append(Piece("=", rest if full or len(rest) <= AROUND + 1 else rest[:AROUND] + _CUT))
+    found.append(Piece("=", rest if full or len(rest) <= AROUND + 1 else _head(rest) + _CUT))
     return [piece for piece in found if piece.text]
 
 
@@ -78,7 +82,19 @@ def _kept(text: str, *, first: bool, full: bool) -> str:
     room = AROUND if first else 2 * AROUND
     if full or len(text) <= room + 1:
         return text
-    return ("" if first else text[:AROUND]) + _CUT + text[-AROUND:]
+    return ("" if first else _head(text)) + _CUT + _tail(text)
+
+
+def _head(text: str) -> str:
+    """The beginning of a text, up to a blank where one is near."""
+    cut = _LAST_WORD.search(text[:AROUND])
+    return text[: AROUND if cut is None else cut.start()]
+
+
+def _tail(text: str) -> str:
+    """The end of a text, from a blank on where one is near."""
+    cut = _FIRST_WORD.match(text[-AROUND:])
+    return text[-AROUND + (0 if cut is None else cut.end()) :]
 
 
 def _shortened(text: str, full: bool) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -298,6 +299,17 @@ def test_long_texts_and_many_differences_are_shortened_unless_asked_for(play: Pl
     full = play("diff", one, other, "--all", "--full")
     assert "more differences" not in full.out.decode()
     assert max(map(len, full.lines)) > 5000
+
+
+def test_what_stands_around_a_change_begins_and_ends_with_whole_words(play: Play, write: Write) -> None:
+    texts = ["abcdefg " * 40 + word + " hijklmn" * 40 for word in ("old", "new")]
+    ran = play("diff", *(write(name, session(text)) for name, text in zip("ab", texts, strict=True)))
+    (shown,) = (line.strip() for line in ran.lines if "[-old-]{+new+}" in line)
+    around = re.fullmatch(r"… (?:abcdefg )+\[-old-\]\{\+new\+\} (?:hijklmn )+…", shown)
+    assert around is not None
+    long = ["a" * 400 + word + "b" * 400 for word in "xy"]
+    ran = play("diff", *(write(name, session(text)) for name, text in zip("ab", long, strict=True)))
+    assert any("…" + "a" * 20 in line for line in ran.lines)
 
 
 def test_colour_takes_the_place_of_brackets(

@@ -22,6 +22,7 @@ from playhead.eventstore.chunk_source import AdapterError
 from playhead.eventstore.chunks import Chunk, FinishChunk, decode_chunk
 from playhead.eventstore.failures import Failure
 from playhead.eventstore.reasons import FinishError
+from playhead.replay.attempt import attempts
 
 DIALECTS = [ANTHROPIC_MESSAGES, DEEPSEEK_MESSAGES]
 BOTH = pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
@@ -108,11 +109,20 @@ def test_a_recorded_answer_gives_the_recorded_chunks_cut_at_every_byte(name: str
 
 @RECORDED
 def test_answers_that_the_client_ended_begin_as_the_attempts_that_have_no_finish(scenario: Scenario) -> None:
+    given = []
     for answer in scenario.unlisted():
         chunks, failure = received(DEEPSEEK_MESSAGES, [answer])
         assert failure is not None
         assert failure.code == "STREAM_CLOSED"
         assert not any(isinstance(chunk, FinishChunk) for chunk in chunks)
+        given.append(chunks)
+    if scenario.folder.name.startswith("migrate-from"):
+        return  # the bytes of what was migrated lie with the log that was
+    for log in scenario.logs().values():
+        for attempt in attempts(log):
+            chunks = [timed.chunk for timed in attempt.chunks()]
+            if chunks and not isinstance(chunks[-1], FinishChunk):
+                assert any(chunks == whole[: len(chunks)] for whole in given)
 
 
 @RECORDED
