@@ -31,6 +31,10 @@ class ToolOutcome:
     context: tuple[Message, ...] = ()
     concludes: bool = False
 
+    def __post_init__(self) -> None:
+        if any(isinstance(block, str) for block in self.content):
+            raise TypeError("the content of an outcome is blocks; TextBlock(text=...) makes one of text")
+
     @classmethod
     def failed(cls, text: str, name: str, code: str) -> ToolOutcome:
         """A failure of class ``name`` and ``code`` that the model reads as ``text``."""

@@ -139,28 +139,44 @@ class ToolCalls:
             self.inbox.append(NEXT_STEP, context)
 
     async def _end_badly(self, waiting: deque[ToolCallBlock], begun: deque[_Begun]) -> None:
-        """Give every call its result, as far as the log takes it, when the turn cannot go on."""
-        if is_torn_down():
-            self.token.cancel({"kind": DISPOSED})
-            for one in begun:
-                if one.task is not None:
-                    one.task.cancel()
+        """Give every call its result, as far as the log takes it, when the turn cannot go on.
+
+        Raises ``CancelledError`` when the task is torn down, also in the middle of this.
+        """
         for one in begun:
             one.is_stopped = True
+        while True:
+            if is_torn_down():
+                self.token.cancel({"kind": DISPOSED})
+                for one in begun:
+                    if one.task is not None:
+                        one.task.cancel()
+            try:
+                await self._drain(waiting, begun)
+            except asyncio.CancelledError:
+                continue
+            if is_torn_down():
+                raise asyncio.CancelledError
+            return
+
+    async def _drain(self, waiting: deque[ToolCallBlock], begun: deque[_Begun]) -> None:
         try:
             while begun:
                 await _one_more_done(begun)
                 for outcome in self._recorded(begun):
-                    try:
-                        self._park(outcome)
-                    except UsageError:
-                        log.exception("session %r: context of a tool is lost", self.session.id)
+                    self._park_contained(outcome)
             self._refuse(waiting)
         except Exception:
             log.exception("session %r: not every tool call has its result", self.session.id)
         tasks = [one.task for one in begun if one.task is not None and not one.task.done()]
         if tasks:  # the log takes nothing more, but what runs is not left alone
             await asyncio.wait(tasks)
+
+    def _park_contained(self, outcome: ToolOutcome) -> None:
+        try:
+            self._park(outcome)
+        except UsageError:
+            log.exception("session %r: context of a tool is lost", self.session.id)
 
     def _refuse(self, waiting: deque[ToolCallBlock]) -> None:
         while waiting:

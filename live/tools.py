@@ -17,7 +17,8 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.errors import PydanticUserError
@@ -141,7 +142,7 @@ def _made_of(function: Callable[..., Any], name: str, exclusive: bool) -> Functi
     fields: dict[str, Any] = {}
     named: dict[str, str] = {}  # by parameter: pydantic takes some names of parameters for its own
     takes_token = False
-    for parameter in _signature(function, name).parameters.values():
+    for parameter in _parameters(function, name):
         if parameter.name == _TOKEN:
             takes_token = True
             continue
@@ -163,11 +164,16 @@ def _made_of(function: Callable[..., Any], name: str, exclusive: bool) -> Functi
     return tool
 
 
-def _signature(function: Callable[..., Any], name: str) -> inspect.Signature:
+def _parameters(function: Callable[..., Any], name: str) -> Sequence[inspect.Parameter]:
+    """The parameters with their types. What the function returns may be a type that nobody can look up."""
     try:
-        return inspect.signature(function, eval_str=True)
+        parameters = inspect.signature(function).parameters
+        written = {one.name: one.annotation for one in parameters.values() if one.annotation is not one.empty}
+        names = getattr(inspect.unwrap(function), "__globals__", {})
+        types = get_type_hints(SimpleNamespace(__annotations__=written), names, include_extras=True)
     except (NameError, TypeError, ValueError) as error:
         raise BadTool(f"tool {name!r}: its parameters cannot be read: {error}") from error
+    return [one.replace(annotation=types.get(one.name, one.empty)) for one in parameters.values()]
 
 
 def _parsed(arguments: str) -> Any:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import date
 from typing import Any, Literal
 
 import pytest
+from pydantic import BaseModel, TypeAdapter
 from scripted_model import ScriptedModel, counting, settled, ticking, user
 
 from playhead.eventstore.blocks import TextBlock
@@ -193,3 +195,62 @@ def test_context_of_a_tool_joins_the_next_step_and_a_conclusion_ends_the_turn_be
     events = run_calls(Tools.of(conclude), "conclude")
     assert [event.json["id"] for event in events if event.type == "user/message"] == ["m1", "note"]
     assert events[-1].json["reason"] == {"kind": "completed"}
+
+
+def test_parameters_may_have_any_name() -> None:
+    def odd(json: str, schema: int = 1, copy: bool = True) -> str:
+        """Names that pydantic has for its own."""
+        return f"{json} {schema} {copy}"
+
+    tools = Tools.of(odd)
+    assert list(tools.tools[0].parameters["properties"]) == ["json", "schema", "copy"]
+    assert text(call(tools, "odd", '{"json": "a", "copy": false}')) == "a 1 False"
+    assert "schema: Input should be" in text(call(tools, "odd", '{"json": "a", "schema": "x"}'))
+
+
+def test_an_error_of_the_tool_itself_is_no_fault_of_the_arguments() -> None:
+    def checks(first: int) -> str:
+        return str(TypeAdapter(int).validate_python(f"no number {first}"))
+
+    assert code(call(Tools.of(checks), "checks", '{"first": 1}')) == "TOOL_FAILED"
+
+
+def test_results_are_written_as_json_as_one_would_write_them() -> None:
+    class Found(BaseModel):
+        at: date
+        tags: set[str]
+
+    def find() -> Found:
+        return Found(at=date(2026, 8, 1), tags={"ü"})
+
+    def own() -> object:
+        return Tools
+
+    assert text(call(Tools.of(find), "find", "")) == '{"at": "2026-08-01", "tags": ["ü"]}'
+    assert "Tools" in text(call(Tools.of(own), "own", ""))
+
+
+def test_a_plain_function_that_gives_something_to_await_is_awaited() -> None:
+    async def later() -> str:
+        return "later"
+
+    def wrapped() -> Any:
+        return later()
+
+    assert text(call(Tools.of(wrapped), "wrapped", "")) == "later"
+
+
+def test_what_has_no_name_no_schema_or_no_readable_types_is_refused_when_it_is_added() -> None:
+    def unreadable(first: "NotHere") -> str:  # type: ignore[name-defined]  # noqa: F821, UP037
+        return str(first)
+
+    def unspeakable(first: CancelToken) -> str:
+        return str(first)
+
+    for function, problem in (
+        (lambda: "x", "cannot be named"),
+        (unreadable, "cannot be read"),
+        (unspeakable, "no JSON schema"),
+    ):
+        with pytest.raises(BadTool, match=problem):
+            Tools().add(function)
