@@ -36,7 +36,7 @@ def side(
 ) -> Iterator[Side]:
     """A session to compare, open as long as the context lasts. ``at`` is its last event, ``repaired`` closes it."""
     from playhead.projections.repaired import Repaired
-    from playhead.replay.diff_cut import Cut
+    from playhead.replay.part import Part
 
     with opened(session, generation, store) as (_, log):
         info = log.info
@@ -49,5 +49,5 @@ def side(
         if repaired:
             seen = Repaired(log, end_seq)
         elif end_seq is not None:
-            seen = Cut(log, end_seq)
+            seen = Part(log, to_seq=end_seq)
         yield Side(name, session, info, seen)

@@ -307,9 +307,9 @@ def test_what_stands_around_a_change_begins_and_ends_with_whole_words(play: Play
     (shown,) = (line.strip() for line in ran.lines if "[-old-]{+new+}" in line)
     around = re.search(r"  … (?:abcdefg )+\[-old-\]\{\+new\+\} (?:hijklmn )+…$", shown)
     assert around is not None
-    long = ["a" * 400 + word + "b" * 400 for word in "xy"]
+    long = ["a" * 400 + f" {word} " + "b" * 400 for word in "xy"]
     ran = play("diff", *(write(name, session(text)) for name, text in zip("ab", long, strict=True)))
-    assert any("…" + "a" * 20 in line for line in ran.lines)
+    assert any(f"  …{'a' * 59} [-x-]{{+y+}} {'b' * 59}…" in line for line in ran.lines)
 
 
 def test_colour_takes_the_place_of_brackets(

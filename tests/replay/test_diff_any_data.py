@@ -13,7 +13,7 @@ import playhead
 from playhead.eventstore import json_text
 from playhead.eventstore.ids import SessionId
 from playhead.replay.diff import pairs
-from playhead.replay.diff_cut import Cut
+from playhead.replay.part import Part
 
 json_values = st.recursive(
     st.none()
@@ -79,6 +79,6 @@ def test_halves_of_characters_are_compared() -> None:
 
 def test_a_cut_session_ends_before_its_end() -> None:
     session = log(*turn(1), *turn(2))
-    assert told(pairs(Cut(session, 2), log(*turn(1)))) == []
-    assert (Cut(session, 2).next_seq, Cut(session, 99).next_seq) == (2, 4)
-    assert [fact.seq for fact in Cut(session, 3).events(1, 9)] == [1, 2]
+    assert told(pairs(Part(session, to_seq=2), log(*turn(1)))) == []
+    assert (Part(session, to_seq=2).next_seq, Part(session, to_seq=99).next_seq) == (2, 4)
+    assert [fact.seq for fact in Part(session, to_seq=3).events(1, 9)] == [1, 2]

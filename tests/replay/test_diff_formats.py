@@ -22,7 +22,7 @@ from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import SessionId
 from playhead.projections.repaired import Repaired
 from playhead.replay.diff import pairs
-from playhead.replay.diff_cut import Cut
+from playhead.replay.part import Part
 
 
 def streamed(*chunks: Json, **message: Any) -> Log:
@@ -161,7 +161,7 @@ def test_a_recorded_log_differs_in_nothing_from_its_migrated_form(pair: Twins, a
 def test_a_recorded_log_differs_in_nothing_from_itself_and_in_something_from_its_half(path: Path) -> None:
     session = read_log(path)
     assert told(pairs(session, session, as_chunks=True)) == []
-    assert told(pairs(Repaired(session), Cut(session, session.next_seq // 2))) != []
+    assert told(pairs(Repaired(session), Part(session, to_seq=session.next_seq // 2))) != []
 
 
 def system(text: str, id: str = "s1") -> tuple[str, Json]:
