@@ -55,6 +55,19 @@ def test_every_command_has_a_section_and_every_section_a_command() -> None:
     assert sorted(commands()) == sorted(name for name in sections() if name)
 
 
+def test_the_readme_has_every_command_in_its_table() -> None:
+    table = re.findall(r"(?m)^\| (`playhead .*?) \|", (ROOT / "README.md").read_text(encoding="utf-8"))
+    told = [command.replace("`", "").removeprefix("playhead ") for command in table]
+    named = {command.split()[0] for command in told if not command.startswith("store")}
+    named |= {
+        f"store {word}"
+        for command in told
+        if command.startswith("store")
+        for word in re.findall(r"\w+", command)[1:]
+    }
+    assert named == set(commands())
+
+
 @pytest.mark.parametrize("command", ["", *(name for name in sections() if name)])
 def test_the_options_of_a_command_are_those_of_its_section(command: str) -> None:
     shown = set(listed(help_of(*command.split()), "Options")) - {"--help"}
@@ -105,6 +118,8 @@ def test_the_python_example_of_the_readme_runs(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         "1 files, 33 events, 0 damaged",
+        "1 1 finished 6 chunks",
+        "1 2 finished 13 chunks",
         "0 turn/start {'turn': 1}",
         "1 turn/end {'turn': 1, 'reason': {'kind': 'completed'}}",
         "1 turn",
