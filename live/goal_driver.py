@@ -19,7 +19,8 @@ next of the goal as it is, and no person may have sent anything meanwhile. Other
 puts what else was claimed for it back in front. What a person sent then gets its turn, and the round is sent again
 behind it. Rounds that an earlier process left in the queue are taken out when the driver begins.
 
-A turn that ends at its token ceiling, any ``agent/error``, and the abort of a turn that is no round disarm the goal.
+A turn that ends at its token ceiling, any ``agent/error``, the abort of a turn that is no round, and the end of the
+process disarm the goal.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from typing import Literal
 
 from playhead.eventstore import members
 from playhead.eventstore.blocks import TextBlock
+from playhead.eventstore.cancel import DISPOSED
 from playhead.eventstore.ids import GoalId, MessageId
 from playhead.eventstore.messages import Message
 from playhead.eventstore.recorded import Recorded
@@ -47,7 +49,8 @@ State = Literal["queued", "claimed", "admitted", "discarded", "stale", "rejected
 
 @dataclass(slots=True)
 class _Round:
-    """A round on its way. ``turn`` is the turn that claimed it, ``ended`` the kind of that turn's end."""
+    """A round on its way. ``turn`` is the turn that claimed it, ``ended`` the kind of that turn's end, or ``disposed``
+    for an abort with that cause."""
 
     message: str
     ref: GoalRef
@@ -110,11 +113,14 @@ class GoalDriver:
                 round.state = "admitted"
         elif event.type == "turn/end":
             data = members.of(event)
-            ending = members.text(members.inner(data, "reason"), "kind")
+            reason = members.inner(data, "reason")
+            ending = members.text(reason, "kind")
+            if members.inner(reason, "reason").get("kind") == DISPOSED:
+                ending = DISPOSED
             is_round = round is not None and round.turn is not None and round.turn == data.get("turn")
             if round is not None and is_round:
                 round.ended = ending
-            if ending == "max-tokens" or (ending == "aborted" and not is_round):
+            if ending in ("max-tokens", DISPOSED) or (ending == "aborted" and not is_round):
                 self._goals.disarm()
 
     # The look
@@ -187,7 +193,7 @@ class GoalDriver:
         if view is None or view.goal.id != last.ref.id or view.goal.phase != "active":
             return
         never_ran = last.state in ("queued", "claimed", "discarded")
-        if last.ended == "aborted" or never_ran:
+        if last.ended == "aborted" or (never_ran and last.ended != DISPOSED):
             self._goals.pause(view.ref)
 
     def _send(self, view: GoalView) -> None:
