@@ -84,6 +84,7 @@ def recordings(*scenarios: str) -> list[Any]:
     return [pytest.param(one, id=str(one)) for one in named if one.logs]
 
 
+@needs_shared
 def test_every_scenario_that_has_to_be_shown_is_there() -> None:
     shown = [str(param.values[0]) for param in recordings(*STRICT, *ORDERED)]
     for scenario in (
