@@ -7,11 +7,13 @@ wrong: calls that failed and were made again, answers that were stopped or cut o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from playhead.cli import units
 from playhead.cli.colour import paint
-from playhead.cli.paragraphs import clip, clipped, split, wrap
+from playhead.cli.indented_text import INDENT, RESULT_LINES, SUMMARY_LINES, IndentedText
+from playhead.cli.paragraphs import clipped
 from playhead.cli.replay_blocks import REASONING, TEXT, TOOL_CALL, BlockOrder, Piece
 from playhead.cli.replay_flow import Flow
 from playhead.cli.replay_items import TYPES, Items
@@ -22,7 +24,6 @@ from playhead.cli.transcript_words import (
     compaction_words,
     failure_words,
     folded_words,
-    mark_words,
     retry_words,
 )
 from playhead.eventstore.chunks import Chunk
@@ -42,8 +43,6 @@ from playhead.projections.transcript_items import (
 from playhead.replay.attempt import Attempt
 from playhead.replay.moments import Began, Came, Ended, Happened, Moment
 
-_RESULT_LINES = 5
-_UNWRAPPED = 500
 _UNSEEN = frozenset({"system", "developer"})
 """The roles of messages that are for the model alone."""
 
@@ -80,9 +79,8 @@ class ReplayText:
     ) -> None:
         self._write = write
         self._measure = measure
-        self._width = measure()
+        self._layout = IndentedText(measure(), full)
         self._end_seq = end_seq
-        self._full = full
         self._remarks = list(reversed(remarks))
         self._flow = Flow(rubs_out=rubs_out)
         self._items = Items(header)
@@ -147,7 +145,7 @@ class ReplayText:
         speaker = clipped(model or "model unknown", 60)
         if self._speaker != speaker:
             self._gap("speech")
-            self._put(paint("Assistant", "bold cyan") + paint(f" · {speaker}", "dim"))
+            self._put([paint("Assistant", "bold cyan") + paint(f" · {speaker}", "dim")])
             self._speaker, self._last = speaker, "heading"
         if piece.kind == TOOL_CALL:
             self._gap("call")
@@ -209,7 +207,7 @@ class ReplayText:
             return
         self._gap("turn")
         number = "?" if turn.number is None else turn.number
-        self._put(paint(f"── Turn {number} · {units.when(turn.time_ms)}", "dim"))
+        self._put([paint(f"── Turn {number} · {units.when(turn.time_ms)}", "dim")])
         self._speaker = ""
         self._failure = None
 
@@ -223,7 +221,7 @@ class ReplayText:
                 self._result(item)
             case Compaction():
                 self._remark(compaction_words(item), "yellow" if item.outcome == "done" else "red")
-                self._cut(item.summary or "", 4)
+                self._put(self._layout.cut(item.summary or "", 4, SUMMARY_LINES))
             case Mark():
                 self._mark(item)
             case Turn():
@@ -234,19 +232,18 @@ class ReplayText:
     def _message(self, message: Message) -> None:
         if message.role in _UNSEEN:
             return
-        if message.provenance != PROMPT and not self._full:
+        if message.provenance != PROMPT and not self._layout.full:
             self._gap("context")
-            self._put(paint("  " + clipped(folded_words(message), self._room(2)), "dim"))
+            self._put([paint("  " + clipped(folded_words(message), self._layout.room(INDENT)), "dim")])
             return
         name = "User" if message.provenance == PROMPT else clipped(message.label.capitalize(), 60)
         steering = paint(" · steering", "dim") if message.steering else ""
         self._gap("heading")
-        self._put(paint(name, "bold green" if message.provenance == PROMPT else "bold") + steering)
+        self._put([paint(name, "bold green" if message.provenance == PROMPT else "bold") + steering])
         self._speaker, self._last = "", "heading"
-        for line in split(message.text):
-            self._wrapped(line, 2)
+        self._put(self._layout.text(message.text))
         for other in message.other:
-            self._wrapped(clipped(other), 2, "dim")
+            self._put(self._layout.block(other, "dim"))
         self._last = "speech"
 
     def _answer(self, answer: Answer) -> None:
@@ -273,15 +270,15 @@ class ReplayText:
         head = " " * indent + paint("◂ ", "cyan") + paint(name, "bold")
         time = units.duration(call.duration_ms) if call.duration_ms is not None else ""
         if self._several_calls or call.seq == call.started_seq:
-            room = self._room(indent + len(name) + len(time) + 6)
-            head += "  " + arguments_line(call.arguments, None if room is None else max(room, 10))
-        self._put(head + paint(f"  {time}", "dim") * bool(time))
+            room = self._layout.room(indent + len(name) + len(time) + 6)
+            head += "  " + arguments_line(call.arguments, room)
+        self._put([head + paint(f"  {time}", "dim") * bool(time)])
         problem, style = call_problem(call)
         if problem:
-            self._wrapped(problem, indent + 2, style)
-        self._cut(call.result or "", indent + 2)
+            self._put(self._layout.wrapped(problem, indent + 2, style))
+        self._put(self._layout.cut(call.result or "", indent + 2, RESULT_LINES))
         for other in call.result_other:
-            self._wrapped(clipped(other), indent + 2, "dim")
+            self._put(self._layout.wrapped(clipped(other), indent + 2, "dim"))
 
     def _mark(self, mark: Mark) -> None:
         if mark.kind == "title":
@@ -289,10 +286,7 @@ class ReplayText:
             if first:
                 return
         self._gap("mark")
-        head, *rest = mark_words(mark)
-        self._wrapped(head, 2, "red" if mark.is_error else "dim")
-        for line in rest:
-            self._wrapped(line, 4, "dim")
+        self._put(self._layout.mark(mark))
 
     def _turn_ended(self, ending: Ending | None) -> None:
         """How a turn ended, unless that is plain from what stands above."""
@@ -325,10 +319,10 @@ class ReplayText:
     def _gap(self, kind: str) -> None:
         """End what streams, and leave a blank line above what follows unless the two belong together."""
         self.break_off()
-        self._width = self._measure()
-        self._flow.resize(self._width)
+        self._layout = replace(self._layout, width=self._measure())
+        self._flow.resize(self._layout.width)
         if self._last != "heading" and (self._last, kind) not in _CLOSE:
-            self._put("")
+            self._put([""])
         self._last = kind
 
     def _ending(self, text: str, style: str) -> None:
@@ -341,26 +335,8 @@ class ReplayText:
 
     def _tell(self, kind: str, text: str, style: str) -> None:
         self._gap(kind)
-        self._wrapped(clipped(text), 2, style)
+        self._put(self._layout.block(text, style))
 
-    def _put(self, line: str) -> None:
-        self._write(line + "\n")
-
-    def _room(self, indent: int) -> int | None:
-        return None if self._width is None else max(self._width - indent, 10)
-
-    def _wrapped(self, line: str, indent: int, style: str = "") -> None:
-        for piece in wrap(line, self._room(indent)):
-            self._put(" " * indent + paint(piece, style) if piece else "")
-
-    def _cut(self, text: str, indent: int) -> None:
-        """The text, or its first lines and how much more there is."""
-        lines = split(text)
-        shown = lines if self._full else lines[:_RESULT_LINES]
-        room = self._room(indent)
-        for line in shown:
-            most = _UNWRAPPED if room is None else room * _RESULT_LINES
-            self._wrapped(line if self._full else clip(line, most), indent, "dim")
-        if len(shown) < len(lines):
-            more = f"… {units.count(len(lines) - len(shown), 'more line')}, {len(text):,} characters in all"
-            self._wrapped(more, indent, "dim")
+    def _put(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self._write(line + "\n")

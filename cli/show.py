@@ -12,6 +12,7 @@ import typer
 from playhead.cli import fold_report, model_view, output, place, transcript_markdown, units
 from playhead.cli.app import DONE, FOUND_A_PROBLEM, command
 from playhead.cli.colour import paint
+from playhead.cli.indented_text import IndentedText
 from playhead.cli.paragraphs import clipped
 from playhead.cli.streamed_text import streamed_blocks
 from playhead.cli.target import (
@@ -162,7 +163,8 @@ def _show_transcript(
             retitled=_retitled(sections),
         )
     else:
-        text = TranscriptText(_width(), full, streamed, state.inherited.to_seq, remarks, _retitled(sections))
+        layout = IndentedText(_width(), full)
+        text = TranscriptText(layout, streamed, state.inherited.to_seq, remarks, _retitled(sections))
         lines = text.lines(sections)
     _write(lines)
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from playhead.cli import units
 from playhead.cli.colour import paint
-from playhead.cli.paragraphs import clip, clipped, split, wrap
+from playhead.cli.indented_text import RESULT_LINES, SUMMARY_LINES, IndentedText
+from playhead.cli.paragraphs import clipped, split, wrap
 from playhead.cli.transcript_words import (
     arguments_line,
     arguments_lines,
@@ -21,7 +22,6 @@ from playhead.cli.transcript_words import (
     ending_words,
     failure_words,
     folded_words,
-    mark_words,
     retry_words,
 )
 from playhead.projections.provenance import PROMPT
@@ -39,11 +39,7 @@ from playhead.projections.transcript_items import (
     Turn,
 )
 
-_RESULT_LINES = 5
 _STREAMED_LINES = 3
-_SUMMARY_LINES = 4
-_NARROWEST = 30
-_UNWRAPPED = 500
 _SMALL = frozenset({"context", "mark"})
 
 
@@ -57,14 +53,13 @@ class Remark:
 
 @dataclass(slots=True)
 class TranscriptText:
-    """Makes lines of sections. ``width`` is that of the terminal, None where lines are not wrapped.
+    """Makes lines of sections, laid out by ``layout``.
 
     ``streamed`` gives what an attempt had streamed. ``inherited_to`` is the seq up to which all is the parent's.
     ``remarks`` are in the order of their seqs.
     """
 
-    width: int | None
-    full: bool
+    layout: IndentedText
     streamed: Callable[[FailedAttempt], list[str]]
     inherited_to: int = 0
     remarks: tuple[Remark, ...] = ()
@@ -115,7 +110,7 @@ class TranscriptText:
                 isinstance(i, Answer | FailedAttempt) for i in item.items
             ):
                 yield ""
-                yield from self._block("no answer of the model was logged in this step", "yellow")
+                yield from self.layout.block("no answer of the model was logged in this step", "yellow")
 
     def _end(self, turn: Turn) -> Iterator[str]:
         ending = turn.ending
@@ -124,16 +119,16 @@ class TranscriptText:
             told = "no step was entered in this turn"
             if ending is not None and ending.reason != "completed":
                 told += "; `playhead inbox` tells what it had taken from the queue"
-            yield from self._block(told, "dim")
+            yield from self.layout.block(told, "dim")
         if ending is None:
             yield ""
-            yield from self._block("the turn has no end: it is still running, or was cut off", "yellow")
+            yield from self.layout.block("the turn has no end: it is still running, or was cut off", "yellow")
         elif ending.failure is not None:
             yield ""
-            yield from self._block(f"turn failed: {failure_words(ending.failure)}", "red")
+            yield from self.layout.block(f"turn failed: {failure_words(ending.failure)}", "red")
         elif ending.reason == "interrupted":
             yield ""
-            yield from self._block("cut off here by a crash; a repair closed the turn", "red")
+            yield from self.layout.block("cut off here by a crash; a repair closed the turn", "red")
 
     # Items
 
@@ -160,21 +155,20 @@ class TranscriptText:
                 return
             self._told += 1
             yield ""
-            yield from self._block(remark.text, "yellow")
+            yield from self.layout.block(remark.text, "yellow")
 
     def _message(self, message: Message) -> Iterator[str]:
-        if message.provenance != PROMPT and not self.full:
+        if message.provenance != PROMPT and not self.layout.full:
             yield from self._gap("context")
-            room = None if self.width is None else self._room(2)
-            yield paint("  " + clipped(folded_words(message), room), "dim")
+            yield paint("  " + clipped(folded_words(message), self.layout.room(2)), "dim")
             return
         name = "User" if message.provenance == PROMPT else clipped(message.label.capitalize(), 60)
         if message.steering:
             name += paint(" · steering", "dim")
         yield from self._speaks("", paint(name, "bold green" if message.provenance == PROMPT else "bold"))
-        yield from self._text(message.text)
+        yield from self.layout.text(message.text)
         for other in message.other:
-            yield from self._block(other, "dim")
+            yield from self.layout.block(other, "dim")
 
     def _answer(self, answer: Answer) -> Iterator[str]:
         model = clipped(answer.model or "model unknown", 60)
@@ -190,13 +184,13 @@ class TranscriptText:
             if part.kind == "reasoning":
                 yield from self._thought(part.text)
             else:
-                yield from self._text(part.text, "" if part.kind == "text" else "dim")
+                yield from self.layout.text(part.text, "" if part.kind == "text" else "dim")
         if answer.interrupted:
-            yield from self._block("interrupted: the answer was cancelled here", "yellow")
+            yield from self.layout.block("interrupted: the answer was cancelled here", "yellow")
         elif answer.finish == "max-tokens":
-            yield from self._block("cut off: the limit of output was reached", "yellow")
+            yield from self.layout.block("cut off: the limit of output was reached", "yellow")
         elif not answer.parts:
-            yield from self._block("an answer without content", "dim")
+            yield from self.layout.block("an answer without content", "dim")
         elif silent:
             self._last = "heading"
 
@@ -205,45 +199,42 @@ class TranscriptText:
         yield from self._gap("call")
         time = units.duration(call.duration_ms) if call.duration_ms is not None else ""
         name = clipped(call.name or "unknown tool", 40)
-        room = None if self.width is None else max(self._room(indent) - len(name) - len(time) - 6, 10)
+        room = self.layout.room(indent + len(name) + len(time) + 6)
         head = " " * indent + paint("▸ ", "cyan") + paint(name, "bold")
-        if self.full:
+        if self.layout.full:
             yield head + paint(f"  {time}", "dim") * bool(time)
             for line in arguments_lines(call.arguments):
-                yield from self._wrapped(line, indent + 4, "dim")
+                yield from self.layout.wrapped(line, indent + 4, "dim")
         else:
             line = arguments_line(call.arguments, room)
             yield f"{head}  {line}" + paint(f"  {time}", "dim") * bool(time)
         problem, style = call_problem(call)
         if problem:
-            yield from self._wrapped(problem, indent + 2, style)
-        yield from self._cut(call.result or "", indent + 2, _RESULT_LINES, "dim")
+            yield from self.layout.wrapped(problem, indent + 2, style)
+        yield from self.layout.cut(call.result or "", indent + 2, RESULT_LINES)
         for other in call.result_other:
-            yield from self._wrapped(clipped(other), indent + 2, "dim")
+            yield from self.layout.wrapped(clipped(other), indent + 2, "dim")
 
     def _attempt(self, attempt: FailedAttempt) -> Iterator[str]:
         yield from self._gap("attempt")
         blocks = self.streamed(attempt)
         words = attempt_words(attempt, sum(map(len, blocks)), self._ending)
-        yield from self._block(words, "red")
-        yield from self._cut("\n".join(blocks), 4, _STREAMED_LINES, "dim")
+        yield from self.layout.block(words, "red")
+        yield from self.layout.cut("\n".join(blocks), 4, _STREAMED_LINES)
         if attempt.retry is not None:
-            yield from self._block(retry_words(attempt.retry), "yellow")
+            yield from self.layout.block(retry_words(attempt.retry), "yellow")
 
     def _compaction(self, compaction: Compaction) -> Iterator[str]:
         yield from self._gap("compaction")
         style = "yellow" if compaction.outcome == "done" else "red"
-        yield from self._block(compaction_words(compaction), style)
-        yield from self._cut(compaction.summary or "", 4, _SUMMARY_LINES, "dim")
+        yield from self.layout.block(compaction_words(compaction), style)
+        yield from self.layout.cut(compaction.summary or "", 4, SUMMARY_LINES)
 
     def _mark(self, mark: Mark) -> Iterator[str]:
         if mark.kind == "title" and not self.retitled:
             return
         yield from self._gap("mark")
-        first, *rest = mark_words(mark)
-        yield from self._wrapped(first, 2, "red" if mark.is_error else "dim")
-        for line in rest:
-            yield from self._wrapped(line, 4, "dim")
+        yield from self.layout.mark(mark)
 
     # Lines
 
@@ -260,36 +251,8 @@ class TranscriptText:
             yield ""
         self._last = kind
 
-    def _room(self, indent: int) -> int:
-        return max((self.width or 0) - indent, _NARROWEST)
-
-    def _wrapped(self, line: str, indent: int, style: str) -> Iterator[str]:
-        for piece in wrap(line, None if self.width is None else self._room(indent)):
-            yield " " * indent + paint(piece, style) if piece else ""
-
-    def _block(self, text: str, style: str) -> Iterator[str]:
-        yield from self._wrapped(clipped(text), 2, style)
-
-    def _text(self, text: str, style: str = "") -> Iterator[str]:
-        for line in split(text):
-            yield from self._wrapped(line, 2, style)
-
     def _thought(self, text: str) -> Iterator[str]:
         """Reasoning, with a bar in front of it, so that it is no answer without colours either."""
         for line in split(text):
-            for piece in wrap(line, None if self.width is None else self._room(4)):
+            for piece in wrap(line, self.layout.room(4)):
                 yield "  " + paint(f"│ {piece}".rstrip(), "dim")
-
-    def _cut(self, text: str, indent: int, limit: int, style: str) -> Iterator[str]:
-        """The text as it is, or its first lines and how much more there is."""
-        lines = split(text)
-        shown = lines if self.full else lines[:limit]
-        for line in shown:
-            if self.full:
-                yield from self._wrapped(line, indent, style)
-            else:
-                most = _UNWRAPPED if self.width is None else self._room(indent) * limit
-                yield from self._wrapped(clip(line, most), indent, style)
-        if len(shown) < len(lines):
-            more = f"… {units.count(len(lines) - len(shown), 'more line')}, {len(text):,} characters in all"
-            yield " " * indent + paint(more, style)
