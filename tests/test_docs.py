@@ -129,7 +129,7 @@ def test_the_python_example_of_the_readme_runs(tmp_path: Path) -> None:
 
 def test_the_examples_of_how_to_extend_work(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-    event_type, command, projection = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    event_type, command, projection, *_ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (tmp_path / "weather_events.py").write_text(event_type)
     (tmp_path / "count_command.py").write_text(command)
     (tmp_path / "weather_skies.py").write_text(projection)
@@ -160,6 +160,32 @@ app(["--store", "store.sqlite", "count"])
         0,
         "grey\nSkies(seen={'blue': (0, 2)})\n{'blue': 2} 1\n1\n",
     ), done.stderr
+
+
+def test_the_example_of_an_agent_that_talks_to_a_recording_passes(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    *_, dialect, tool, test = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "old_server.py").write_text(dialect)
+    (tmp_path / "file_tools.py").write_text(tool)
+    (tmp_path / "test_shopping.py").write_text(test)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path / "test_shopping.py")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout
+
+
+def test_files_that_a_page_names_are_there() -> None:
+    folders = "eventstore|projections|replay|live|adapters|web|cli|tests|docs|examples|migrations"
+    missing = [
+        f"{page.name}: {named}"
+        for page in PAGES
+        for named in re.findall(rf"`((?:{folders})/[\w./-]*)", page.read_text(encoding="utf-8"))
+        if not (ROOT / named).exists()
+    ]
+    assert not missing
 
 
 def test_every_dependency_is_named_with_its_reason() -> None:
