@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import math
-import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from enum import StrEnum
-from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from playhead.cli import damage, fold_report, output, place, units
 from playhead.cli.app import DONE, FOUND_A_PROBLEM, command
-from playhead.cli.colour import paint
-from playhead.cli.paragraphs import clipped
-from playhead.cli.replay_clock import PAUSED_CELLS, KeyClock, PipeClock, has_keys
-from playhead.cli.replay_items import TYPES
 from playhead.cli.speed import speed_of
 from playhead.cli.target import (
     AtOption,
@@ -29,31 +21,24 @@ from playhead.cli.target import (
     StrictOption,
     opened,
 )
-from playhead.cli.transcript_text import Remark
 from playhead.eventstore.errors import UnknownEventType, UsageError
-from playhead.eventstore.findings import damage as damaged
 from playhead.eventstore.registry import event_types
 from playhead.replay.control import Control
-from playhead.replay.moments import call_moments, is_idle, moments
-from playhead.replay.player import Clock, play
-from playhead.replay.schedule import Pace, T
+from playhead.replay.schedule import Pace
 
 if TYPE_CHECKING:
     from playhead.adapters.providers.dialect import ProviderDialect
-    from playhead.cli.replay_bytes import TimedBytes
-    from playhead.eventstore.log import SessionInfo
-    from playhead.eventstore.recorded import Recorded
     from playhead.eventstore.sql.sql_session import SqlSession
     from playhead.projections.folding import Foldable
     from playhead.replay.part import Part
+    from playhead.replay.player import Clock
 
-_WIDEST = 120
 _IDLE_S = "2"
 _NUMBER = r"(\d+(?:\.\d*)?|\.\d+)"
 
 
 class As(StrEnum):
-    """What is played. Every one has its function in ``_FORMS``."""
+    """What is played. Every one has its function in ``replay_forms.py``."""
 
     text = "text"
     chunks = "chunks"
@@ -108,6 +93,8 @@ def replay(
     In a terminal space pauses, s or enter steps, q leaves. What is damaged, missing or not understood is said first,
     on stderr, and the exit code is 1.
     """
+    from playhead.cli.replay_clock import KeyClock, PipeClock, has_keys
+    from playhead.cli.replay_forms import FORMS, Replay, moves_cursor
     from playhead.replay.part import part
 
     if json and form in (As.lines, As.sse):
@@ -119,7 +106,7 @@ def replay(
         raise UsageError("--dialect goes with --as sse: nothing else is encoded")
     spoken = None if dialect is None else _dialect(dialect)
     if ignorable and form is As.lines:
-        raise UsageError("--ignorable goes with --as text and --as chunks: lines are not interpreted")
+        raise UsageError("--ignorable does not go with --as lines: they are not interpreted")
     if turn is not None and from_turn is not None:
         raise UsageError("--turn is one turn and --from-turn is all from one on: choose one")
     if paused and not has_keys():
@@ -137,107 +124,11 @@ def replay(
             problem |= _tell_unknown(log, wanted, frozenset(ignorable or ()), strict)
         control = Control(paused=paused)
         if has_keys() and (paused or pace.speed != math.inf):
-            clock: Clock = stack.enter_context(KeyClock(control, signs=_moves_cursor()))
+            clock: Clock = stack.enter_context(KeyClock(control, signs=moves_cursor()))
         else:
             clock = PipeClock()
-        _FORMS[form](_Replay(log, wanted, pace, control, clock, full, spoken))
+        FORMS[form](Replay(log, wanted, pace, control, clock, full, spoken))
     return FOUND_A_PROBLEM if problem else DONE
-
-
-@dataclass(frozen=True)
-class _Replay:
-    """What is played, and how."""
-
-    log: SqlSession
-    part: Part
-    pace: Pace
-    control: Control
-    clock: Clock
-    full: bool
-    dialect: ProviderDialect | None
-
-    def play(self, items: Iterable[T], idle: Callable[[T], bool]) -> Iterator[T]:
-        """The items, each when it is due."""
-        return play(items, self.pace, idle=idle, control=self.control, clock=self.clock)
-
-
-def _text(replay: _Replay) -> None:
-    from playhead.cli.replay_text import ReplayText
-
-    info, part = replay.log.info, replay.part
-
-    written = 0
-
-    def write(text: str) -> None:
-        nonlocal written
-        written += len(text)
-        output.data(text.encode("utf-8", "backslashreplace"))
-
-    for line in _title(info):
-        write(line + "\n")
-    remarks = [Remark(finding.seq, f"damaged here: {finding.message}") for finding in damaged(info.findings)]
-    text = ReplayText(
-        part.header,
-        write,
-        measure=_width,
-        rubs_out=_moves_cursor(),
-        end_seq=part.to_seq,
-        full=replay.full,
-        remarks=tuple(sorted(remarks, key=lambda remark: (remark.seq is None, remark.seq or 0))),
-    )
-    try:
-        for moment in replay.play(moments(part, _is_seen), is_idle):
-            before = written
-            text.show(moment)
-            if written == before and replay.control.paused:
-                replay.control.step()  # a step is to something that shows
-    except KeyboardInterrupt:
-        text.break_off()
-        raise
-    if replay.control.stopped:
-        text.break_off()
-    else:
-        text.end()
-
-
-def _chunks(replay: _Replay) -> None:
-    from playhead.cli.replay_chunks import as_json
-
-    found = damaged(replay.log.info.findings)
-    if found:
-        output.json_line({"event": "damaged", "damaged": [damage.as_json(finding) for finding in found]})
-    for moment in replay.play(call_moments(replay.part), is_idle):
-        output.json_line(as_json(moment))
-
-
-def _sse(replay: _Replay) -> None:
-    from playhead.cli.replay_sse import timed_events
-
-    _write(replay, timed_events(replay.log, replay.part, replay.dialect))
-
-
-def _lines(replay: _Replay) -> None:
-    from playhead.cli.replay_lines import timed_lines
-
-    _write(replay, timed_lines(replay.log, replay.part))
-
-
-def _write(replay: _Replay, pieces: Iterable[TimedBytes]) -> None:
-    for piece in replay.play(pieces, lambda piece: piece.idle):
-        output.data(piece.data)
-
-
-_FORMS: Mapping[As, Callable[[_Replay], None]] = {
-    As.text: _text,
-    As.chunks: _chunks,
-    As.sse: _sse,
-    As.lines: _lines,
-}
-
-
-def _is_seen(event: Recorded) -> bool:
-    """Whether an event can show in the text: one that adds to a transcript, or one that nobody knows."""
-    return event.type in TYPES or (event.type not in event_types and not event.ignorable)
 
 
 def _tell_unknown(log: SqlSession, part: Part, ignorable: frozenset[str], strict: bool) -> bool:
@@ -266,22 +157,6 @@ def _dialect(name: str) -> ProviderDialect:
     return dialect(name)
 
 
-def _title(info: SessionInfo) -> Iterator[str]:
-    """Two lines about the session."""
-    facts = [
-        info.dialect,
-        info.header.cwd,
-        units.when(info.first_ms if info.first_ms is not None else info.header.created_ms),
-        units.count(info.events, "event"),
-    ]
-    if info.generations > 1:
-        facts.append(f"generation {info.generation} of {info.generations}")
-    if info.header.parent is not None:
-        facts.append(f"child of {info.header.parent}")
-    yield paint(clipped(info.id), "bold")
-    yield paint(" · ".join(clipped(fact) for fact in facts if fact), "dim")
-
-
 def _speed(word: str | None) -> float:
     """The factor that ``word`` names; without one what fits where the output goes."""
     if word is None:
@@ -297,15 +172,3 @@ def _idle_ms(word: str) -> float:
     if found is None:
         raise UsageError(f"--idle {word}: give seconds, such as 2 or 0.5, 300ms, or keep")
     return float(found[1]) * (1 if found[2] == "ms" else 1000)
-
-
-def _moves_cursor() -> bool:
-    """Whether the terminal understands more than lines."""
-    return output.on_terminal() and os.environ.get("TERM", "") not in ("", "dumb")
-
-
-def _width() -> int | None:
-    """The width to wrap to; None where nobody looks. A sign of a pause has room behind it."""
-    if not output.on_terminal():
-        return None
-    return min(get_terminal_size().columns - 1 - PAUSED_CELLS, _WIDEST)

@@ -22,6 +22,8 @@ from log_script import PLACE, LogScript
 from reference import shared_path
 from twins import Log, Twins, read_log, twins
 
+from playhead.cli.replay import As
+from playhead.cli.replay_forms import FORMS
 from playhead.cli.replay_items import TYPES
 from playhead.cli.replay_text import ReplayText
 from playhead.projections.folding import Foldable
@@ -47,6 +49,10 @@ def told(out: bytes) -> str:
     """The text below its two lines of title, with the times taken out."""
     body = out.decode().split("\n", 2)[2]
     return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "TIME", body)
+
+
+def test_every_form_that_may_be_named_is_played() -> None:
+    assert set(FORMS) == set(As)
 
 
 # Text
@@ -339,7 +345,7 @@ def test_a_turn_alone_and_all_from_a_turn_on(play: Play, log: LogScript) -> None
         (["--as", "chunks", "--dialect", "openai-chat"], "--dialect goes with --as sse"),
         (["--as", "sse", "--dialect", "klingon"], "no dialect is named 'klingon'; there are openai-chat, "),
         (["--as", "lines", "--full"], "--full goes with --as text"),
-        (["--as", "lines", "--ignorable", "x/y"], "lines are not interpreted"),
+        (["--as", "lines", "--ignorable", "x/y"], "they are not interpreted"),
         (["--paused"], "--paused needs a terminal"),
     ],
 )
