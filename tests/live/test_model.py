@@ -3,26 +3,35 @@
 The model keeps two lists and a fate for each message. It changes them by what was asked of the agent, and by the
 boundaries that the log shows: a claim takes what the rules say, in that order. It knows nothing of the code.
 
-Crashes are cuts: the facts up to any event, in a new session, resumed. What was cut off is that session's past.
+Crashes are cuts: the facts up to any event, in a new session, resumed, and resumed again. What was cut off is that
+session's past. A loop that ends is no crash: what it tears down closes its own turn.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any, ClassVar
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from scripted_model import GatedTools, Gates, ScriptedModel, counting, settled, ticking, user
+from live_places import Watched
+from scripted_model import Gates, ScriptedModel, counting, settled, ticking, user
 
 from playhead.eventstore import invariants
+from playhead.eventstore.blocks import TextBlock
+from playhead.eventstore.cancel import CancelToken
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import SessionId
 from playhead.eventstore.log import NewEvent
-from playhead.eventstore.memory import MemoryLog, MemorySession
+from playhead.eventstore.memory import MemoryLog
 from playhead.eventstore.recorded import Recorded
-from playhead.eventstore.request_header import CallConfig
+from playhead.eventstore.request_header import CallConfig, Tool
+from playhead.eventstore.sql import open_store
+from playhead.eventstore.sql.writer import Writer
 from playhead.live.agent import Agent
 from playhead.live.goal_driver import GoalDriver
 from playhead.live.goals import GoalError, Goals
@@ -30,6 +39,7 @@ from playhead.live.hooks import Enter, Proposal, Reject
 from playhead.live.options import AgentOptions
 from playhead.live.retry import Retries, RetryPolicy
 from playhead.live.session import LiveSession
+from playhead.live.tool_box import ToolOutcome, unknown_tool
 from playhead.projections.folding import fold
 from playhead.projections.goal import goal
 from playhead.projections.inbox import inbox, verdict
@@ -38,12 +48,26 @@ from playhead.replay.verify import discrepancies
 
 Json = dict[str, Any]
 PLUGIN = {"kind": "plugin", "plugin": "p"}
+
+
+def calling(*names: str) -> Json:
+    """An answer that calls each of ``names`` once; ids of calls come again in every step."""
+    chunks: list[Json] = [{"type": "text-delta", "index": 99, "text": "I call"}]
+    for at, name in enumerate(names):
+        block = {"type": "tool-call", "id": f"c{at}", "name": name, "arguments": "{}"}
+        chunks.append({"type": "block-end", "index": at, "block": block})
+    return {"chunks": [*chunks, {"type": "finish", "reason": {"kind": "tool-calls"}}]}
+
+
 ANSWERS: list[Json] = [
     {"text": "hello"},
     {"text": "later", "gate": "g"},
     {"max": "cut"},
-    {"tool": {"id": "call", "name": "probe"}},
-    {"tool": {"id": "slow", "name": "waits"}},
+    calling("probe"),
+    calling("waits"),
+    calling("probe", "waits", "notes", "steers", "missing"),
+    calling("waits", "alone", "notes", "probe"),
+    calling("steers", "concludes"),
     {"code": "SERVER"},
     {"code": "INVALID_REQUEST"},
     {"chunks": [{"type": "text-delta", "index": 0, "text": "half"}], "then": "hang"},
@@ -96,10 +120,19 @@ class Ledger:
                 del line[: data["removedCount"]]
                 self.claimed += gone
                 self.fates |= dict.fromkeys(gone, "open")
+            case "agent/inbox/spliced" if data.get("removedCount"):
+                line = self.lists[data["target"]]
+                for id in line[data["start"] : data["start"] + 1]:
+                    if id.startswith("round") and not data["inserted"]:
+                        self.drop(id)  # the driver takes back what never began
             case "agent/inbox/spliced":
-                for message in data["inserted"]:
-                    if message["source"]["kind"] == "goal":
-                        self.queue(data["target"], message["id"])
+                for at, message in enumerate(data["inserted"]):
+                    id = message["id"]
+                    if id in self.claimed:  # claimed together with a round that was refused
+                        self.claimed.remove(id)
+                        self.queue(data["target"], id, data["start"] + at)
+                    elif id not in self.fates:  # rounds, and context of tools
+                        self.queue(data["target"], id)
             case "user/message":
                 assert self.claimed.pop(0) == data["id"], "messages enter in the order of the claim"
                 self.fates[data["id"]] = "admitted"
@@ -111,50 +144,92 @@ class Ledger:
                 self.claimed, self.open_turn = [], False
 
 
+class ModelTools:
+    """Tools that answer, wait, give context, send input while they run, conclude the turn, or run alone."""
+
+    def __init__(self, machine: LiveAgent) -> None:
+        self._machine = machine
+        self.tools: Sequence[Tool] = ()
+
+    def is_exclusive(self, name: str) -> bool:
+        return name == "alone"
+
+    async def call(self, name: str, arguments: str, call_id: str, token: CancelToken) -> ToolOutcome:  # noqa: ARG002
+        machine, text = self._machine, (TextBlock(text="ok"),)
+        match name:
+            case "waits":
+                await machine.gates.passed("t", token)
+                token.check()
+            case "notes":
+                return ToolOutcome(
+                    text, context=(user(machine.names(), PLUGIN), user(machine.names(), PLUGIN))
+                )
+            case "steers":
+                id = machine.names()
+                machine.ledger.queue("next-turn" if token.cancelled else "next-step", id)
+                machine.agent.steer(user(id))
+            case "concludes":
+                return ToolOutcome(text, concludes=True)
+            case "missing":
+                return unknown_tool(name)
+        return ToolOutcome(text)
+
+
 class LiveAgent(RuleBasedStateMachine):
-    """Everything that can be asked of an agent, in any order."""
+    """Everything that can be asked of an agent, in any order. ``through_writer`` says where its session is kept."""
+
+    through_writer: ClassVar[bool] = False
 
     @initialize()
     def begin(self) -> None:
         self.loop = asyncio.new_event_loop()
+        self.places = ExitStack()
+        self.store: Any = MemoryLog(ticking())
+        self.writer: Writer | None = None
+        if self.through_writer:
+            self.store = self.places.enter_context(open_store("sqlite://"))
+            self.writer = self.places.enter_context(Writer(self.store, window_ms=0.5))
         self.names = counting("m")
-        self.generation = 0
-        self.rejected = False
+        self.generation = self.opened = 0
+        self.rejected = self.held = False
         self.ledger = Ledger()
         self._open(self._new_session())
 
-    def _new_session(self) -> MemorySession:
+    def _new_session(self) -> Any:
         self.generation += 1
-        return MemoryLog(ticking()).create(SessionHeader(SessionId("s1"), 1))
+        return self.store.create(SessionHeader(SessionId(f"s{self.generation}"), 1))
 
-    def _open(self, session: MemorySession) -> None:
+    def _open(self, session: Any) -> None:
         self.session = session
+        self.opened += 1
+        self.queue = None if self.writer is None else Watched(self.writer.open(session))
         self.gates = Gates()
         self.model = ScriptedModel([], self.gates)
-        live = LiveSession(session, ticking(2_000_000_000_000))
+        live = LiveSession(session, ticking(2_000_000_000_000), self.queue)
         if live.next_seq:
             for event in live.resume():
                 self.ledger.see(event)
-        tools = [{"name": "probe"}, {"name": "waits", "gate": "t"}]
+            self.loop.run_until_complete(live.flush())
+            assert LiveSession(session, ticking()).resume() == []
         options = AgentOptions(
             self.model,
             CallConfig(provider="mock", model="m"),
-            tools=GatedTools(tools, self.gates),
+            tools=ModelTools(self),
             clock=ticking(2_000_000_000_000),
-            new_id=counting(f"a{self.generation}"),
+            new_id=counting(f"a{self.opened}"),
         )
         live.observe(self.ledger.see)
         self.agent = Agent(live, options)
         self.agent.hooks.pre_step.add(self._pre_step)
-        self.goals = Goals(self.agent, ticking(2_000_000_000_000), counting(f"g{self.generation}"))
-        self.driver = GoalDriver(self.agent, self.goals, counting(f"round{self.generation}"))
-        for id in list(self.ledger.fates):
-            if id.startswith("round"):  # what an earlier process left in the queue is no round any more
-                self.ledger.drop(id)
-        retries = Retries(live, RetryPolicy(most=1), new_id=counting(f"c{self.generation}"), wait=_no_wait)
+        self.goals = Goals(self.agent, ticking(2_000_000_000_000), counting(f"g{self.opened}"))
+        self.driver = GoalDriver(self.agent, self.goals, counting(f"round{self.opened}"))
+        retries = Retries(live, RetryPolicy(most=1), new_id=counting(f"c{self.opened}"), wait=_no_wait)
         self.agent.hooks.request_error.add(retries)
 
     async def _pre_step(self, proposal: Proposal, inner: Any) -> Any:
+        if self.held:
+            self.held = False
+            await self.gates.passed("p", proposal.token)
         if self.rejected:
             self.rejected = False
             return Reject()
@@ -166,10 +241,14 @@ class LiveAgent(RuleBasedStateMachine):
 
         async def done() -> Any:
             result = act(*args, **named)
-            await settled()
+            await self._settled()
             return result
 
         return self.loop.run_until_complete(done())
+
+    async def _settled(self) -> None:
+        """Returns when nothing is left to run but what waits for the world; the disk is not the world."""
+        await (settled() if self.queue is None else self.queue.settled())
 
     # What may be asked
 
@@ -209,13 +288,26 @@ class LiveAgent(RuleBasedStateMachine):
             self.ledger.clear()
         self._do(self.agent.cancel, {"kind": kind}, keep_inbox=keep)
 
-    @rule(gate=st.sampled_from(["g", "t"]))
+    @rule(gate=st.sampled_from(["g", "t", "p", "m"]))
     def release(self, gate: str) -> None:
         self._do(self.gates.release, gate)
 
     @rule()
     def reject_the_next_step(self) -> None:
         self.rejected = True
+
+    @rule()
+    def hold_the_next_step(self) -> None:
+        self.held = True
+
+    @rule()
+    def wake(self) -> None:
+        self._do(self.agent.wake)
+
+    @precondition(lambda self: self.agent.is_idle)
+    @rule()
+    def maintain(self) -> None:
+        self._do(self.agent.run_maintenance, lambda token: self.gates.passed("m", token))
 
     @rule(operation=st.sampled_from(["create", "pause", "resume", "complete", "clear", "edit"]))
     def change_goal(self, operation: str) -> None:
@@ -238,15 +330,34 @@ class LiveAgent(RuleBasedStateMachine):
     @rule(data=st.data())
     def crash(self, data: st.DataObject) -> None:
         """The process dies behind any event; another one resumes what is on disk."""
-        self._do(self.agent.cancel, {"kind": "disposed"}, keep_inbox=True)
-        self._do(self.gates.release, "t")
-        self.loop.run_until_complete(self.agent.when_idle())
+        self._close()
         facts = list(self.session.read())
         cut = data.draw(st.integers(1, len(facts)))
         self.ledger = _replayed(facts[:cut])
         session = self._new_session()
         session.append([_again(fact) for fact in facts[:cut]])
         self._open(session)
+
+    @precondition(lambda self: self.session.next_seq > 0)
+    @rule()
+    def lose_the_loop(self) -> None:
+        """The loop ends with all that is on it, as when nobody closes the agent; another process goes on."""
+
+        async def end() -> None:
+            others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+
+        self.loop.run_until_complete(end())
+        assert not self.ledger.open_turn
+        self.loop.run_until_complete(self.agent.session.close())
+        self._open(self.session if self.writer is None else self.store.session(self.session.id))
+
+    def _close(self) -> None:
+        self._do(self.agent.cancel, {"kind": "disposed"}, keep_inbox=True)
+        self._do(self.gates.release, "t")
+        self.loop.run_until_complete(self.agent.close())
 
     # What always holds
 
@@ -283,6 +394,23 @@ class LiveAgent(RuleBasedStateMachine):
         assert list(discrepancies(self.session)) == []
 
     @invariant()
+    def every_call_of_a_turn_that_ended_has_its_result(self) -> None:
+        if not hasattr(self, "agent"):
+            return
+        open_calls: list[str] = []
+        for fact in self.session.read(types=("assistant/message", "tool/result", "turn/end")):
+            if fact.type == "turn/end":
+                assert open_calls == []
+                continue
+            message = fact.json["message"]
+            if fact.type == "tool/result":
+                assert open_calls.pop(0) == message["source"]["callId"], (
+                    "results come in the order of the calls"
+                )
+            else:
+                open_calls += [block["id"] for block in message["content"] if block["type"] == "tool-call"]
+
+    @invariant()
     def the_goal_is_that_of_the_service(self) -> None:
         if not hasattr(self, "goals"):
             return
@@ -292,10 +420,9 @@ class LiveAgent(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "agent"):
-            self._do(self.agent.cancel, {"kind": "disposed"}, keep_inbox=True)
-            self._do(self.gates.release, "t")
-            self.loop.run_until_complete(self.agent.close())
+            self._close()
             assert self.agent.status == "idle"
+            self.places.close()
             self.loop.close()
 
 
@@ -326,5 +453,24 @@ def _replayed(facts: list[Recorded]) -> Ledger:
     return ledger
 
 
+class LiveAgentThroughWriter(LiveAgent):
+    """The same in a SQL store, with commits that come later."""
+
+    through_writer = True
+
+
 TestLiveAgent = LiveAgent.TestCase
 TestLiveAgent.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+
+TestLiveAgentThroughWriter = LiveAgentThroughWriter.TestCase
+TestLiveAgentThroughWriter.settings = settings(max_examples=10, stateful_step_count=20, deadline=None)
+
+
+@pytest.mark.heavy
+class TestLiveAgentAtLength(LiveAgent.TestCase):  # type: ignore[misc,valid-type,name-defined]
+    settings = settings(max_examples=1_500, stateful_step_count=40, deadline=None)
+
+
+@pytest.mark.heavy
+class TestLiveAgentThroughWriterAtLength(LiveAgentThroughWriter.TestCase):  # type: ignore[misc,valid-type,name-defined]
+    settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
