@@ -13,7 +13,8 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[dev,postgres,web]'
 	touch $@
 
-# Example sessions into a fresh store and out again, the bytes compared. DEMO is where it happens.
+# Example sessions into a fresh store and out again, the bytes compared; a replay, a comparison, a fork, and a conversation
+# with a recording. DEMO is where it happens.
 DEMO ?= demo
 demo: $(READY)
 	$(BIN)/python examples/demo.py $(DEMO)
