@@ -27,12 +27,11 @@ from playhead.eventstore.value import (
     Whole,
 )
 
-
 PROMPT_PLUGIN = "@deepseek-ai/dsh-system-prompt"
 """The plugin that produced the system prompt and the runtime context, up to log format 3."""
 
 PLUGIN_KINDS = {"compact": "compact-checkpoint", "tool-goal": "tool-goal", "tool-jobs": "tool-jobs"}
-"""The kinds of their own that plugins have from log format 4 on, ``PROMPT_PLUGIN`` aside; others are ``plugin:NAME``."""
+"""The kinds of their own that plugins have from log format 4 on, but for ``PROMPT_PLUGIN``; others: ``plugin:NAME``."""
 
 
 class Source(Tagged):
