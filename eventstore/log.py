@@ -9,6 +9,7 @@ seq are half-open; times are epoch milliseconds.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -24,6 +25,11 @@ from playhead.eventstore.recorded import Recorded, SurfaceOp, event_object
 
 Clock = Callable[[], int]
 """Gives the time as epoch milliseconds."""
+
+
+def now_ms() -> int:
+    """The wall clock."""
+    return time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

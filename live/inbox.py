@@ -6,7 +6,7 @@ the arithmetic); a splice that changes nothing leaves no trace.
 
 Order of a change: the event is in the log, then the list changes, then the notices follow, ``discarded`` for what
 was removed and ``inserted`` for what came. The log holds whole messages where they come in and only numbers where
-they go out. No id may be pending twice, in the two lists together.
+they go out. No id may be pending twice, in the two lists together, and only messages of the role ``user`` wait.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SPLICED = "agent/inbox/spliced"
 class InvalidSplice(UsageError):
     """A change that the inbox cannot take; nothing was appended and nothing changed.
 
-    ``kind`` is ``duplicate-pending-id`` or ``missing-id``.
+    ``kind`` is ``duplicate-pending-id``, ``missing-id``, ``wrong-role`` or ``unknown-target``.
     """
 
     code = "invalid-splice"
@@ -102,8 +102,12 @@ class Inbox:
         """Let ``delete_count`` messages from ``start`` on give way to ``inserted``; gives those removed.
 
         A negative ``start`` counts from the end, fractions are cut off, and both numbers are clamped to the list.
-        Raises ``InvalidSplice`` when an id would be pending twice.
+        Raises ``InvalidSplice`` when an id would be pending twice, and for what cannot wait at all.
         """
+        if target not in (NEXT_TURN, NEXT_STEP):
+            raise self._invalid(
+                "unknown-target", f"{target!r} is no list: there are {NEXT_TURN} and {NEXT_STEP}"
+            )
         first, removed = normalised(len(self._lists.of(target)), start, delete_count)
         coming = list(inserted)
         gone = self._spliced(target, first, removed, coming, claimed=False)
@@ -140,13 +144,15 @@ class Inbox:
             return []
         splice = Splice(target, start, removed, tuple(message.id for message in inserted))
         _, misfits = fitted(self._lists, splice)
-        if not all(splice.inserted):
-            raise InvalidSplice(
-                self._session.id, "missing-id", "a message without an id cannot wait in an inbox"
-            )
+        for message in inserted:
+            if not message.id:
+                raise self._invalid("missing-id", "a message without an id cannot wait in an inbox")
+            if message.role != "user":
+                wrong_role = f"message {message.id!r} has the role {message.role}; only user messages wait"
+                raise self._invalid("wrong-role", wrong_role)
         if misfits:
             wrong = misfits[0]
-            raise InvalidSplice(self._session.id, wrong.kind, wrong.message.partition("; assumed")[0])
+            raise self._invalid(wrong.kind, wrong.message.partition("; assumed")[0])
         data: dict[str, Any] = {"target": target, "start": start}
         if removed:
             data["removedCount"] = removed
@@ -171,6 +177,9 @@ class Inbox:
             raise self._unknowable(fact, wrong)
         self._apply(said.splice)
         self._messages |= {id: Message.decode(message) for id, message in said.messages.items()}
+
+    def _invalid(self, kind: str, reason: str) -> InvalidSplice:
+        return InvalidSplice(self._session.id, kind, reason)
 
     def _unknowable(self, fact: Recorded, wrong: Misfit) -> CorruptLog:
         return CorruptLog(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from playhead.eventstore.chunk_source import ChunkSource
 from playhead.eventstore.log import Clock
+from playhead.eventstore.log import now_ms as now_ms
 from playhead.eventstore.request_header import AdapterDefaults, CallConfig
 from playhead.live.tool_box import NoTools, ToolBox
 
@@ -17,11 +17,6 @@ FillIn = Callable[[CallConfig], tuple[CallConfig, AdapterDefaults | None]]
 
 SystemPrompt = str | Callable[[], Awaitable[str | None]] | None
 """The prompt, or what makes one before every step."""
-
-
-def now_ms() -> int:
-    """The time, as epoch milliseconds."""
-    return time.time_ns() // 1_000_000
 
 
 def new_id() -> str:

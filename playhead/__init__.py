@@ -1,13 +1,15 @@
 """Playhead: an event-sourced store for AI-agent sessions, with replay tooling.
 
-The names below are the public ones; ``open_store`` is where to begin.
+The names in ``__all__`` are the public ones; ``open_store`` is where to begin. What a live agent is made of is loaded
+when it is first asked for.
 """
 
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from warnings import warn
 
 from playhead.eventstore.dialect import Dialect
@@ -35,31 +37,77 @@ from playhead.eventstore.recorded import Recorded, Replace
 from playhead.projections.folding import Folded, fold
 
 if TYPE_CHECKING:
+    from playhead.adapters.providers.client import Provider
+    from playhead.eventstore.blocks import TextBlock
+    from playhead.eventstore.feed import CAUGHT_UP, Subscription
+    from playhead.eventstore.messages import Message
+    from playhead.eventstore.request_header import CallConfig
+    from playhead.eventstore.sql.writer import Writer
+    from playhead.live.agent import Agent
+    from playhead.live.agents import Agents
+    from playhead.live.goal_driver import GoalDriver
+    from playhead.live.goals import Goals
+    from playhead.live.options import AgentOptions, new_id
+    from playhead.live.retry import Retries, RetryPolicy
+    from playhead.live.tool_box import ToolOutcome
+    from playhead.live.tools import Tools
     from playhead.projections.materialised import ProjectedStore
+
+_LATER = {
+    "CAUGHT_UP": "playhead.eventstore.feed",
+    "Agent": "playhead.live.agent",
+    "AgentOptions": "playhead.live.options",
+    "Agents": "playhead.live.agents",
+    "CallConfig": "playhead.eventstore.request_header",
+    "GoalDriver": "playhead.live.goal_driver",
+    "Goals": "playhead.live.goals",
+    "Message": "playhead.eventstore.messages",
+    "Provider": "playhead.adapters.providers.client",
+    "Retries": "playhead.live.retry",
+    "RetryPolicy": "playhead.live.retry",
+    "Subscription": "playhead.eventstore.feed",
+    "TextBlock": "playhead.eventstore.blocks",
+    "ToolOutcome": "playhead.live.tool_box",
+    "Tools": "playhead.live.tools",
+    "Writer": "playhead.eventstore.sql.writer",
+    "new_id": "playhead.live.options",
+}
+"""Public names that take longer to load than who does not use them would want to wait: name -> its module."""
 
 DIALECT_GROUP = "playhead.dialects"
 """Entry points of this group name further dialects: objects with the interface of ``Dialect``."""
 
 __all__ = [
+    "CAUGHT_UP",
+    "Agent",
+    "AgentOptions",
+    "Agents",
     "Appended",
+    "CallConfig",
     "CallId",
     "CorruptLog",
     "Dialect",
     "Exchange",
     "Folded",
+    "GoalDriver",
     "GoalId",
+    "Goals",
     "Idem",
     "IdempotencyConflict",
     "MemoryLog",
+    "Message",
     "MessageId",
     "NewEvent",
     "NotALog",
     "NotLosslessJson",
     "PlayheadError",
     "Position",
+    "Provider",
     "ReadOnlySession",
     "Recorded",
     "Replace",
+    "Retries",
+    "RetryPolicy",
     "Seq",
     "Session",
     "SessionExists",
@@ -70,13 +118,30 @@ __all__ = [
     "Store",
     "StoreOutdated",
     "StoreUnavailable",
+    "Subscription",
+    "TextBlock",
+    "ToolOutcome",
+    "Tools",
     "UnknownEventType",
     "UsageError",
+    "Writer",
     "WrongExpectedSeq",
     "dialects",
     "fold",
+    "new_id",
     "open_store",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_LATER[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
 
 
 @cache

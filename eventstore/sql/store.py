@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
@@ -23,6 +22,7 @@ from playhead.eventstore.findings import Finding, damage
 from playhead.eventstore.header import SessionHeader, same_creation
 from playhead.eventstore.ids import Idem, Position
 from playhead.eventstore.log import Clock, SessionInfo
+from playhead.eventstore.log import now_ms as now_ms
 from playhead.eventstore.recorded import Recorded
 from playhead.eventstore.source import BytesSource, Ingested, KnownFile, LogSource
 from playhead.eventstore.sql import (
@@ -51,11 +51,6 @@ from playhead.eventstore.sql.waking import Watch
 
 _OPEN_READERS = 64
 _ATTEMPTS = 4
-
-
-def now_ms() -> int:
-    """The wall clock as epoch milliseconds."""
-    return time.time_ns() // 1_000_000
 
 
 def open_store(

@@ -57,6 +57,9 @@ class Forgetful:
     async def flush(self) -> None:
         """Nothing is ever pending."""
 
+    async def close(self) -> None:
+        """Nothing is held."""
+
 
 class Stream:
     """Answers with so many words, as fast as they are taken."""

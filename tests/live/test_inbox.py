@@ -11,7 +11,7 @@ from scripted_model import ticking, user
 
 from playhead.eventstore.errors import CorruptLog
 from playhead.eventstore.header import SessionHeader
-from playhead.eventstore.ids import SessionId
+from playhead.eventstore.ids import MessageId, SessionId
 from playhead.eventstore.log import NewEvent
 from playhead.eventstore.memory import MemoryLog
 from playhead.eventstore.messages import Message
@@ -109,6 +109,20 @@ def test_a_message_without_an_id_is_refused_and_leaves_no_trace() -> None:
     session = in_memory()
     with pytest.raises(InvalidSplice, match="without an id"):
         Inbox(session, Notices("s1")).append("next-turn", user(""))
+    assert session.next_seq == 0
+
+
+def test_only_messages_of_users_wait_and_only_in_lists_that_there_are() -> None:
+    session = in_memory()
+    inbox = Inbox(session, Notices("s1"))
+    answer = Message.assistant(MessageId("a"), [], provider="p", model="m")
+    for target, message, kind in (
+        ("next-turn", answer, "wrong-role"),
+        ("next-week", user("m"), "unknown-target"),
+    ):
+        with pytest.raises(InvalidSplice) as refused:
+            inbox.append(target, message)  # type: ignore[arg-type]
+        assert refused.value.kind == kind
     assert session.next_seq == 0
 
 

@@ -225,6 +225,7 @@ class LiveAgent(RuleBasedStateMachine):
         self.driver = GoalDriver(self.agent, self.goals, counting(f"round{self.opened}"))
         retries = Retries(live, RetryPolicy(most=1), new_id=counting(f"c{self.opened}"), wait=_no_wait)
         self.agent.hooks.request_error.add(retries)
+        self._do(lambda: None)  # what the new process takes out of the queue is on its way to the disk
 
     async def _pre_step(self, proposal: Proposal, inner: Any) -> Any:
         if self.held:

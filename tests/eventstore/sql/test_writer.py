@@ -44,6 +44,12 @@ def put(queue: QueuedSession, text: str, *, delta: bool = False) -> None:
     queue.put(fact, line)
 
 
+def overtaken(store: SqlStore, queue: QueuedSession) -> None:
+    """Queue a fact whose place somebody else takes before it is committed."""
+    put(queue, "lost", delta=True)
+    store.session(queue.session.id).append([NewEvent("feedback/record", {"text": "theirs"}, 1)])
+
+
 def damage(store: SqlStore) -> list[Problem]:
     """What is not as it was stored; the made-up events break rules of logs, which is no damage."""
     return [problem for problem in store.verify() if problem.kind != "rule"]
@@ -136,8 +142,7 @@ def test_a_session_that_failed_can_be_opened_again(store: SqlStore) -> None:
     session = made(store)
     with Writer(store, window_ms=60_000) as writer:
         queue = writer.open(session)
-        put(queue, "lost", delta=True)
-        store.session("s").append([NewEvent("feedback/record", {"text": "theirs"}, 1)])
+        overtaken(store, queue)
         assert isinstance(queue.flushed().exception(30), CommitFailed)
         again = writer.open(store.session("s"))
         put(again, "mine")
@@ -168,8 +173,7 @@ def test_a_database_that_refuses_fails_everybody_in_the_transaction_and_nobody_e
 
 def test_a_failure_that_nobody_waited_for_shows_when_the_writer_is_closed(store: SqlStore) -> None:
     writer = Writer(store, window_ms=60_000)
-    put(writer.open(made(store)), "lost", delta=True)
-    store.session("s").append([NewEvent("feedback/record", {"text": "theirs"}, 1)])
+    overtaken(store, writer.open(made(store)))
     with pytest.raises(CommitFailed, match="from seq 0 on was not stored"):
         writer.close()
     assert texts(store) == ["theirs"]
@@ -281,8 +285,7 @@ def test_closing_a_session_raises_what_its_facts_failed_with(store: SqlStore) ->
     session = made(store)
     with Writer(store, window_ms=60_000) as writer:
         queue = writer.open(session)
-        put(queue, "lost", delta=True)
-        store.session("s").append([NewEvent("feedback/record", {"text": "theirs"}, 1)])
+        overtaken(store, queue)
         with pytest.raises(CommitFailed):
             asyncio.run(queue.close())
 
@@ -312,8 +315,7 @@ def test_each_who_asks_gets_an_error_of_his_own(store: SqlStore) -> None:
     session = made(store)
     with Writer(store, window_ms=60_000) as writer:
         queue = writer.open(session)
-        put(queue, "lost", delta=True)
-        store.session("s").append([NewEvent("feedback/record", {"text": "theirs"}, 1)])
+        overtaken(store, queue)
         errors = [queue.flushed().exception(30) for _ in range(3)]
         with pytest.raises(CommitFailed) as raised:
             put(queue, "more")

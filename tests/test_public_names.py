@@ -1,0 +1,37 @@
+"""What ``import playhead`` offers: every public name is there, and what is not asked for is not loaded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import playhead
+
+
+@pytest.mark.parametrize("name", playhead.__all__)
+def test_a_public_name_is_there_and_is_named_so_where_it_comes_from(name: str) -> None:
+    found = getattr(playhead, name)
+    assert name in dir(playhead)
+    assert getattr(found, "__name__", name) == name
+
+
+def test_every_name_that_is_loaded_later_is_public() -> None:
+    assert set(playhead._LATER) <= set(playhead.__all__)
+
+
+def test_a_name_that_is_not_there_is_refused_as_by_any_module() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = playhead.Nothing
+    assert not hasattr(playhead, "Nothing")
+
+
+def test_importing_playhead_loads_neither_agents_nor_databases_nor_the_event_loop() -> None:
+    script = (
+        "import sys, playhead\n"
+        "heavy = {'asyncio', 'sqlalchemy', 'httpx', 'playhead.live', 'playhead.adapters'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
