@@ -69,12 +69,11 @@ def test_what_a_person_sends_between_claim_and_step_goes_first_and_the_round_com
 
         async def send(proposal: Proposal, inner: Any) -> Any:
             nonlocal sent
-            if when == "behind the others":
-                decision = await inner(proposal)
+            decision = await inner(proposal) if when == "behind the others" else None
             if not sent:
                 sent = True
                 getattr(pursuit.agent, how)(user("m1"))
-            return decision if when == "behind the others" else await inner(proposal)
+            return decision or await inner(proposal)
 
         pursuit.agent.hooks.pre_step.add(send)  # inside of the driver's own fence
         pursuit.goals.create("x", 2)

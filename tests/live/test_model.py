@@ -468,10 +468,10 @@ TestLiveAgentThroughWriter.settings = settings(max_examples=10, stateful_step_co
 
 
 @pytest.mark.heavy
-class TestLiveAgentAtLength(LiveAgent.TestCase):  # type: ignore[misc,valid-type,name-defined]
+class TestLiveAgentAtLength(LiveAgent.TestCase):  # type: ignore[misc,valid-type]
     settings = settings(max_examples=1_500, stateful_step_count=40, deadline=None)
 
 
 @pytest.mark.heavy
-class TestLiveAgentThroughWriterAtLength(LiveAgentThroughWriter.TestCase):  # type: ignore[misc,valid-type,name-defined]
+class TestLiveAgentThroughWriterAtLength(LiveAgentThroughWriter.TestCase):  # type: ignore[misc,valid-type]
     settings = settings(max_examples=150, stateful_step_count=40, deadline=None)

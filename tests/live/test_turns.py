@@ -354,17 +354,18 @@ def headers(agent: Agent) -> list[tuple[str, Json]]:
     ]
 
 
+def with_effort(config: CallConfig, effort: str) -> CallConfig:
+    return CallConfig.decode(config.to_json() | {"reasoningEffort": effort})
+
+
 def test_an_effort_that_was_asked_for_is_carried_over_and_one_of_the_adapter_is_not() -> None:
     def fill_in(config: CallConfig) -> tuple[CallConfig, AdapterDefaults | None]:
-        given = config.model_dump()
         if config.reasoning_effort is None:
-            return CallConfig(**(given | {"reasoning_effort": "medium"})), AdapterDefaults(
-                reasoning_effort=True
-            )
+            return with_effort(config, "medium"), AdapterDefaults(reasoning_effort=True)
         return config, None
 
     async def low(asking: Asking, _inner: Any) -> CallConfig:
-        return CallConfig(**(asking.config.model_dump() | {"reasoning_effort": "low"}))
+        return with_effort(asking.config, "low")
 
     session = stored()
     played(lambda: live(ScriptedModel([{"text": "a"}]), session, fill_in=fill_in), "m1")
