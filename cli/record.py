@@ -14,6 +14,7 @@ from playhead.cli import output, place, units
 from playhead.cli.app import DONE, FOUND_A_PROBLEM, command
 from playhead.cli.safe_text import safe
 from playhead.eventstore.errors import UsageError
+from playhead.web.needed import require_web
 
 if TYPE_CHECKING:
     from playhead.web.proxy import Proxy
@@ -48,21 +49,19 @@ def record(
     ends it, once the calls that run are over, or after a few seconds. The store is made where there is none. Exits 1
     when something could not be recorded; the calls themselves go on.
     """
-    from playhead.adapters.providers.dialects import dialect as dialect_of
-    from playhead.adapters.providers.upstream import Upstream
-
-    try:
-        from playhead.web.proxy import Proxy
-        from playhead.web.recorder import Recorder
-        from playhead.web.recorder_call import Rules
-        from playhead.web.server import serving
-    except ModuleNotFoundError as error:
-        raise UsageError(f"{error.name} is not installed: pip install 'playhead[web]'") from None
     if upstream is None:
         raise UsageError("say where calls go: playhead record --upstream https://api.openai.com/v1")
     host, port = _address(listen)
     if session == "":
         raise UsageError("a session needs an id")
+    require_web()
+    from playhead.adapters.providers.dialects import dialect as dialect_of
+    from playhead.adapters.providers.upstream import Upstream
+    from playhead.web.proxy import Proxy
+    from playhead.web.recorder import Recorder
+    from playhead.web.recorder_call import Rules
+    from playhead.web.server import serving
+
     wished = None if dialect is None else dialect_of(dialect)
     behind = Upstream(upstream)
     rules = Rules(behind.where, dialect=wished, group=session, keeps_wire=not no_wire)

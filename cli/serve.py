@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from enum import StrEnum
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +19,7 @@ from playhead.cli.speed import speed_of
 from playhead.cli.target import GenerationOption, opened
 from playhead.eventstore.errors import UsageError
 from playhead.replay.schedule import Pace
+from playhead.web.needed import require_web
 
 if TYPE_CHECKING:
     from playhead.eventstore.log import Session
@@ -71,15 +71,15 @@ def serve(
 ) -> int:
     """Answer as a model provider with what recorded sessions were answered.
 
-    Prints the base URL and serves until Ctrl-C. Requests for which nothing was recorded are listed at the end, and
-    the exit code is 1.
+    Prints the base URL and serves until Ctrl-C, or with --once until every call was answered. Requests for which
+    nothing was recorded are listed at the end, and the exit code is 1.
     """
     if not replayed:
         raise UsageError("say what to serve: playhead serve --replay SESSION")
     if generation is not None and len(replayed) > 1:
         raise UsageError("--generation goes with one session")
     pace = Pace(speed_of(speed))
-    _require_web()
+    require_web()
     from playhead.web.recording import with_subagents
 
     with ExitStack() as stack:
@@ -91,7 +91,7 @@ def serve(
         sessions = with_subagents(named)
         damaged = [damage.tell(session.id, session.info.findings) for session in sessions]
         endpoint, server = stack.enter_context(_serving(sessions, match.value, pace, override, host, port))
-        _tell_start(endpoint, server, json)
+        _tell_start(endpoint, server, json=json, once=once)
         with contextlib.suppress(KeyboardInterrupt):
             (endpoint.all_served if once else threading.Event()).wait()
         server.stop()
@@ -118,14 +118,7 @@ def _serving(
         yield endpoint, server
 
 
-def _require_web() -> None:
-    """Raises ``UsageError`` where the extra is not installed."""
-    missing = [library for library in ("starlette", "uvicorn") if find_spec(library) is None]
-    if missing:
-        raise UsageError(f"serving needs {' and '.join(missing)}: pip install 'playhead[web]'")
-
-
-def _tell_start(endpoint: Endpoint, server: Server, json: bool) -> None:
+def _tell_start(endpoint: Endpoint, server: Server, *, json: bool, once: bool) -> None:
     scripts = endpoint.scripts
     if json:
         sessions = [{"session": script.session, "calls": len(script.entries)} for script in scripts]
@@ -136,7 +129,7 @@ def _tell_start(endpoint: Endpoint, server: Server, json: bool) -> None:
         output.note(f"{safe(script.session)}: {units.count(len(script.entries), 'call')}")
     if len(scripts) > _SHOWN:
         output.note(f"and {units.count(len(scripts) - _SHOWN, 'more session')}")
-    output.note("serving until Ctrl-C")
+    output.note(f"serving until {'every call was answered, or ' if once else ''}Ctrl-C")
 
 
 def _tell_end(endpoint: Endpoint, json: bool) -> None:

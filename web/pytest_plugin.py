@@ -26,6 +26,12 @@ PlayheadReplay: TypeAlias = Callable[..., "Replayed"]
 @pytest.fixture
 def playhead_replay() -> Iterator[PlayheadReplay]:
     """Serves recorded sessions; call it with session ids or log files. The test fails on a request that missed."""
+    from playhead.web.needed import ExtraMissing, require_web
+
+    try:
+        require_web()
+    except ExtraMissing as error:
+        pytest.fail(f"playhead_replay: {error}", pytrace=False)
     from playhead.web.replayed import complaints, replaying
 
     with ExitStack() as stack:

@@ -10,6 +10,7 @@ Port 0 takes any free port. Nothing is logged: what an app has to say, it says i
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -47,8 +48,7 @@ class Server:
         try:
             self._socket = socket.create_server((host, port), family=family, backlog=1024)
         except (OSError, OverflowError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise AddressUnavailable(host, port, reason) from error
+            raise AddressUnavailable(host, port, _reason(error)) from error
         self.host, self.port = self._socket.getsockname()[:2]
         self._app = app
         self._ready = threading.Event()
@@ -138,6 +138,13 @@ class _Protocol(H11Protocol):
             await app({**scope, "extensions": {EXTENSION: connection}}, receive, send)
 
         self.app = connected
+
+
+def _reason(error: OSError | OverflowError) -> str:
+    """Why a socket could not be bound, in the words of the system alone: ``socket`` repeats the address behind them."""
+    if not isinstance(error, OSError) or isinstance(error, socket.gaierror) or error.errno is None:
+        return getattr(error, "strerror", None) or str(error)
+    return os.strerror(error.errno)
 
 
 def _place(host: str, port: int) -> str:

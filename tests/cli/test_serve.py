@@ -6,6 +6,7 @@ import json
 import signal
 import socket
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,7 @@ def test_once_ends_by_itself_when_every_call_was_answered() -> None:
     assert 422 not in serving.ask(times=CALLS)
     ended = serving.end(None)
     assert ended.code == 0
+    assert "serving until every call was answered, or Ctrl-C" in ended.err
     assert "4 calls served" in ended.err
 
 
@@ -106,7 +108,20 @@ def test_a_taken_port_is_said_in_one_line(play: Play) -> None:
         port = taken.getsockname()[1]
         ran = play("serve", "--replay", PANCAKES, "--port", port)
     assert (ran.code, ran.out) == (3, b"")
-    assert ran.err.startswith(f"playhead: cannot listen on 127.0.0.1:{port}: ")
+    assert ran.err.startswith(f"playhead: cannot listen on 127.0.0.1:{port}: Address already in use; choose ")
+
+
+@pytest.mark.parametrize(
+    "words", [["serve", "--replay", PANCAKES], ["record", "--upstream", "http://localhost"]]
+)
+def test_without_the_extra_the_command_says_what_to_install(
+    play: Play, monkeypatch: pytest.MonkeyPatch, words: list[object]
+) -> None:
+    for library in ("starlette", "uvicorn"):
+        monkeypatch.setitem(sys.modules, library, None)
+    ran = play(*words)
+    assert (ran.code, ran.out) == (3, b"")
+    assert ran.err == "playhead: starlette and uvicorn are not installed; pip install 'playhead[web]'\n"
 
 
 @pytest.mark.parametrize(

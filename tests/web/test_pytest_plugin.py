@@ -58,6 +58,25 @@ def test_loading_the_plugin_loads_no_server_and_no_store() -> None:
     assert done.stdout.split() == []
 
 
+def test_without_the_server_the_fixture_says_what_to_install_and_other_tests_run(folder: Path) -> None:
+    done = run(
+        """
+import sys
+sys.modules["starlette"] = None
+
+def test_with(playhead_replay):
+    playhead_replay("any.jsonl")
+
+def test_without():
+    pass
+""",
+        folder,
+    )
+    assert "1 passed, 1 error" in done.stdout
+    assert "playhead_replay: starlette is not installed; pip install 'playhead[web]'" in done.stdout
+    assert "Traceback" not in done.stdout
+
+
 def test_the_example_of_the_docs_passes(folder: Path) -> None:
     page = (ROOT / "docs" / "replaying-in-tests.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
