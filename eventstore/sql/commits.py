@@ -7,7 +7,7 @@ newest row, when neither has a key, lengthens that row instead of adding one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from playhead.eventstore.ids import Position
@@ -36,16 +36,22 @@ class Commit(NamedTuple):
 def place(
     link: Link, session_id: int, ranges: Iterable[tuple[int, int]], time_ms: int, *, idem: str | None = None
 ) -> Position:
-    """Give the facts of ``ranges`` (seq0, n) their positions; the position of the first.
+    """Give the facts of ``ranges`` (seq0, n) of a session their positions; the position of the first.
 
     The store's counter is locked from here to the end of the transaction, so this comes last in it.
     """
-    ranges = list(ranges)
-    total = sum(n for _, n in ranges)
+    return place_all(link, [(session_id, seq0, n) for seq0, n in ranges], time_ms, idem=idem)
+
+
+def place_all(
+    link: Link, ranges: Sequence[tuple[int, int, int]], time_ms: int, *, idem: str | None = None
+) -> Position:
+    """The same for ranges (session_id, seq0, n) of several sessions."""
+    total = sum(n for _, _, n in ranges)
     row = link.one("UPDATE store SET pos = pos + ? WHERE id = 1 RETURNING pos", (total,))
     pos = first = row[0] - total + 1
     new = []
-    for seq0, n in ranges:
+    for session_id, seq0, n in ranges:
         new.append(Commit(pos, session_id, seq0, n, time_ms, idem))
         pos += n
     if new and idem is None:

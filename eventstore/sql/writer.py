@@ -354,10 +354,9 @@ class Writer:
                     )
                 except PlayheadError as error:
                     outcomes.append(error)
-            now = self._store.clock()
-            for outcome in outcomes:
-                if isinstance(outcome, Growth):
-                    commits.place(link, outcome.row.id, [(outcome.seq0, outcome.n)], now)
+            grown = [outcome for outcome in outcomes if isinstance(outcome, Growth)]
+            if grown:
+                commits.place_all(link, [(one.row.id, one.seq0, one.n) for one in grown], self._store.clock())
         self._store.types.remember(type_ids)
         return outcomes
 
