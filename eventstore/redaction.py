@@ -22,6 +22,7 @@ import base64
 import binascii
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
@@ -83,6 +84,8 @@ class Secrets:
         spellings = {spelling for secret in secrets if _is_secret(secret) for spelling in _spellings(secret)}
         longest_first = sorted(spellings, key=lambda spelling: (-len(spelling), spelling))
         self._pattern = re.compile(b"|".join(map(re.escape, longest_first))) if spellings else None
+        self._sorted = sorted(spellings)
+        self._longest_bytes = max(map(len, spellings), default=0)
 
     @classmethod
     def of_request(cls, url: str, headers: Iterable[tuple[str, str]], *known: str) -> Secrets:
@@ -108,6 +111,15 @@ class Secrets:
     def hidden_text(self, text: str) -> str:
         """``hidden`` for text."""
         return self.hidden(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+    def may_go_on(self, data: bytes) -> bool:
+        """Whether ``data`` ends in the beginning of a secret, so that what comes next may complete it."""
+        starts = range(max(0, len(data) - self._longest_bytes + 1), len(data))
+        return any(self._begins(data[start:]) for start in starts)
+
+    def _begins(self, data: bytes) -> bool:
+        at = bisect_left(self._sorted, data)
+        return at < len(self._sorted) and self._sorted[at].startswith(data)
 
     def __repr__(self) -> str:
         return "Secrets()"

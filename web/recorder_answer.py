@@ -23,13 +23,14 @@ from playhead.adapters.providers.content_encoding import ContentDecoder, Unreada
 from playhead.adapters.providers.dialect import ProviderDialect
 from playhead.adapters.providers.http_failures import http_failure
 from playhead.adapters.providers.payload import parse_payload
-from playhead.eventstore import json_text
 from playhead.eventstore.chunk_source import AdapterError
-from playhead.eventstore.chunks import Chunk, FinishChunk, decode_chunk
+from playhead.eventstore.chunks import Chunk, FinishChunk
 from playhead.eventstore.exchange import BODY_LIMIT_BYTES, ExchangeEnd
 from playhead.eventstore.failures import Failure
 from playhead.eventstore.reasons import FinishError
 from playhead.eventstore.redaction import Secrets
+from playhead.replay.timed_chunk import TimedChunk
+from playhead.web.recorder_secrets import HiddenChunks
 
 
 class AnswerReader:
@@ -38,7 +39,7 @@ class AnswerReader:
     def __init__(self, dialect: ProviderDialect, *, streams: bool, secrets: Secrets) -> None:
         self._dialect = dialect
         self._streams = streams
-        self._secrets = secrets
+        self._hidden = HiddenChunks(secrets)
         self._status: int | None = None
         self._headers: list[tuple[str, str]] = []
         self._content: ContentDecoder | None = None
@@ -47,6 +48,11 @@ class AnswerReader:
         self._body = bytearray()
         self._is_empty = True
         self.finished = False
+
+    @property
+    def spread_a_secret(self) -> bool:
+        """Whether a credential came in pieces: the chunks are without it, and the bytes of the body are not."""
+        return self._hidden.were_spread
 
     @property
     def is_readable(self) -> bool:
@@ -74,20 +80,21 @@ class AnswerReader:
             self._unreadable = error
             return piece
 
-    def push(self, piece: bytes) -> Iterator[Chunk]:
-        """The chunks that a decoded piece of the body completes."""
+    def push(self, piece: bytes, time_ms: int) -> Iterator[TimedChunk]:
+        """The chunks that a decoded piece of the body completes, and those that were held back for it."""
         if self._unreadable is not None or not piece:
             return
         self._is_empty = False
         if self._stream is None:
             self._body += piece[: BODY_LIMIT_BYTES - len(self._body)]
         elif not self.finished:
-            yield from self._hidden(_until_failure(self._stream.push(piece)))
+            yield from self._hide(_until_failure(self._stream.push(piece)), time_ms)
 
-    def end(self, end: ExchangeEnd, reason: str, now_ms: int) -> Iterator[Chunk]:
+    def end(self, end: ExchangeEnd, reason: str, now_ms: int) -> Iterator[TimedChunk]:
         """What the end of the exchange gives; ``reason`` says why a connection broke."""
         if not self.finished:
-            yield from self._hidden(_until_failure(self._last(end, reason, now_ms)))
+            yield from self._hide(_until_failure(self._last(end, reason, now_ms)), now_ms)
+        yield from self._hidden.end()
 
     def _last(self, end: ExchangeEnd, reason: str, now_ms: int) -> Iterator[Chunk]:
         if self._status is not None and not self._is_success:
@@ -125,13 +132,10 @@ class AnswerReader:
         except ValueError:
             return None
 
-    def _hidden(self, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
-        """``chunks`` without the credentials of the request: some providers repeat a key that they refuse."""
+    def _hide(self, chunks: Iterable[Chunk], time_ms: int) -> Iterator[TimedChunk]:
         for chunk in chunks:
             self.finished = isinstance(chunk, FinishChunk)
-            said = json_text.dumps(chunk.to_json())
-            hidden = self._secrets.hidden(said)
-            yield chunk if hidden == said else decode_chunk(json_text.parse(hidden))
+            yield from self._hidden.push(chunk, time_ms)
 
 
 def _until_failure(chunks: Iterable[Chunk]) -> Iterator[Chunk]:

@@ -18,11 +18,11 @@ from playhead.adapters.providers.messages import DEEPSEEK_MESSAGES
 from playhead.adapters.providers.payload import parse_payload
 from playhead.eventstore.assembler import BlockAssembler
 from playhead.eventstore.chunk_source import AdapterError, ModelRequest
-from playhead.eventstore.chunks import Chunk
 from playhead.eventstore.events.recording import RecordingStarted
 from playhead.eventstore.exchange import Exchange, ExchangeEnd, ExchangeRecorder
 from playhead.eventstore.reasons import is_failure
 from playhead.eventstore.redaction import Secrets, text_without_credentials, unescaped
+from playhead.replay.timed_chunk import TimedChunk
 from playhead.web.recorder_answer import AnswerReader
 from playhead.web.recorder_history import History
 from playhead.web.recorder_index import Conversation
@@ -201,16 +201,18 @@ class Call:
         data = self._reader.decoded(seen.data)
         if self._wire is not None:
             self._wire.piece(data, seen.time_ms)
-        for chunk in self._reader.push(data):
-            self._chunk(chunk, seen.time_ms)
+        for timed in self._reader.push(data, seen.time_ms):
+            self._chunk(timed)
 
     def end(self, seen: Ended) -> str:
         """The call is over and all of it is kept; how it ended, in a word."""
         if self._reader is None:
             return "passed on"
         was_whole = self._reader.finished
-        for chunk in self._reader.end(seen.end, seen.reason, seen.time_ms):
-            self._chunk(chunk, seen.time_ms)
+        for timed in self._reader.end(seen.end, seen.reason, seen.time_ms):
+            self._chunk(timed)
+        if self._reader.spread_a_secret:
+            self._wire = None
         ended = seen._replace(end="complete") if was_whole and seen.end == "client-gone" else seen
         wire = None if self._wire is None else self._wire.ended(ended.end, ended.time_ms)
         if self._session is None:
@@ -237,12 +239,12 @@ class Call:
         )
         return "summary"
 
-    def _chunk(self, chunk: Chunk, time_ms: int) -> None:
+    def _chunk(self, timed: TimedChunk) -> None:
         self.chunks += 1
         if self._session is None:
-            self._answer.push(chunk)
+            self._answer.push(timed.chunk)
         else:
-            self._session.chunk(chunk, time_ms)
+            self._session.chunk(timed.chunk, timed.time_ms)
 
 
 def _dialect(opening: Opening, rules: Rules) -> ProviderDialect | None:

@@ -6,6 +6,7 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,13 @@ import playhead
 from playhead.adapters.providers.asked import asked
 from playhead.adapters.providers.dialect import ProviderDialect
 from playhead.adapters.providers.dialects import dialect
+from playhead.adapters.providers.sse import encode_event
 from playhead.eventstore import json_text
+from playhead.eventstore.chunks import Chunk, ReasoningDelta, TextDelta, ToolCallDelta, decode_chunk
+from playhead.eventstore.redaction import Secrets
 from playhead.eventstore.sql.store import SqlStore
 from playhead.replay.attempt import Attempt, attempts
+from playhead.web.recorder_secrets import HiddenChunks
 
 OPENAI = dialect("openai-chat")
 NAMES = [
@@ -702,6 +707,69 @@ def test_a_store_that_fails_is_told_once_and_costs_the_recording_alone(
     assert recording.recorder.failed
     assert len([line for line in recording.told if "recording failed" in line]) == 1
     assert "Fine." in transcript(sessions(store)[-1])[-1]
+
+
+def spelled_out(*blocks: tuple[str, str]) -> list[Chunk]:
+    """An answer of these blocks (type, text), three characters a delta."""
+    row: list[dict[str, Any]] = []
+    for index, (kind, text) in enumerate(blocks):
+        is_call = kind == "tool-call"
+        said = {"id": "c", "name": "f"} if is_call else {}
+        row.append({"type": "block-start", "index": index, "blockType": kind})
+        for at in range(0, len(text), 3):
+            member = {"argumentsDelta" if is_call else "text": text[at : at + 3]}
+            row.append({"type": f"{kind}-delta", "index": index, **said, **member})
+        block = {**said, "arguments": text} if is_call else {"text": text}
+        row.append({"type": "block-end", "index": index, "block": {"type": kind, **block}})
+    row.append({"type": "finish", "reason": {"kind": "tool-calls"}})
+    return [decode_chunk(chunk) for chunk in row]
+
+
+@pytest.mark.parametrize("gone_after", [None, -8])
+def test_a_credential_that_comes_in_pieces_is_blotted_out_in_each_of_them(
+    store: SqlStore, spoken: ProviderDialect, gone_after: int | None
+) -> None:
+    blocks = [
+        ("reasoning", f"Is it {KEY}?"),
+        ("text", f"It is {KEY}, sk-te, and sk-test."),
+        ("tool-call", f'{{"k": "{KEY}", "more": "some words, as many as are cut off"}}'),
+    ]
+    if spoken.name == "openai-chat":
+        blocks.pop(0)
+    chunks = spelled_out(*blocks)
+    events = [encode_event(event) for _, event in spoken.encode(chunks, model="m", id="r1")]
+    with recorded(store) as recording:
+        tape = recording.ask(spoken, [said("Which key?")], headers=[("x-api-key", KEY)])
+        answer(tape, events[:gone_after], end="complete" if gone_after is None else "client-gone")
+    (call,) = calls_of(store)
+    texts: dict[int, str] = {}
+    for _, chunk in call.chunks():
+        if isinstance(chunk, TextDelta | ReasoningDelta | ToolCallDelta):
+            piece = chunk.arguments_delta if isinstance(chunk, ToolCallDelta) else chunk.text
+            texts[chunk.index] = texts.get(chunk.index, "") + piece
+    hidden = [text.replace(KEY, "*" * len(KEY)) for _, text in blocks]
+    got = list(texts.values())
+    assert got == hidden or (gone_after is not None and all(map(str.startswith, hidden, got)))
+    assert len(list(call.chunks())) >= sum(len(text) // 3 for text in got)
+    lines = b"\n".join(only(store).lines())
+    assert KEY.encode() not in lines
+    assert list(only(store).exchanges()) == []
+    check(only(store))
+    assert problems(store) == []
+
+
+@given(st.text("sk-0x", max_size=40), st.lists(st.integers(0, 40), max_size=12))
+def test_chunks_keep_their_number_sizes_times_and_all_text_but_the_secret(text: str, cuts: list[int]) -> None:
+    secret = "sk-0sk-0x"
+    places = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
+    deltas = [TextDelta(index=0, text=text[start:end]) for start, end in pairwise(places)]
+    veil = HiddenChunks(Secrets([secret]))
+    got = [timed for time_ms, delta in enumerate(deltas) for timed in veil.push(delta, time_ms)]
+    got += veil.end()
+    assert [time_ms for time_ms, _ in got] == list(range(len(deltas)))
+    assert [len(chunk.text) for _, chunk in got] == [len(delta.text) for delta in deltas]  # type: ignore[union-attr]
+    joined = "".join(chunk.text for _, chunk in got)  # type: ignore[union-attr]
+    assert joined == text.replace(secret, "*" * len(secret))
 
 
 def test_credentials_of_a_request_come_nowhere_near_the_store(store: SqlStore, tmp_path: Path) -> None:
