@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from playhead.eventstore.sql.problem import Problem
     from playhead.eventstore.sql.sql_session import SqlSession
     from playhead.replay.reassembly import Discrepancy
+    from playhead.replay.verify import Watcher
 
 
 @command("verify")
@@ -67,16 +68,19 @@ def _verify(
     write_heads: Path | None,
     json: bool,
 ) -> int:
+    from playhead.replay.verify import Watcher
+
     infos = store.sessions(all_generations=True) if session is None else [session.info]
     kept = [] if heads is None else read_heads(heads)
     if session is not None:
         wanted = {(info.id, info.generation) for info in infos}
         kept = [head for head in kept if (head.id, head.generation) in wanted]
+    watcher = Watcher(lambda id, generation: store.session(id, generation=generation))
     with bar("verifying", len(infos)) as advance:
-        problems = store.verify(session, on_session=lambda done, _: advance(done))
+        problems = store.verify(session, on_session=lambda done, _: advance(done), watch=watcher.watch)
         problems += store.compare_heads(kept)
     errors = [problem for problem in problems if problem.severity == "error"]
-    contradicting = _contradicting(store, infos, problems)
+    contradicting = _contradicting(watcher, infos, problems)
     broken = [info for info in infos if damaged(info.findings)]
     if json:
         output.json_line(
@@ -106,11 +110,9 @@ def _verify(
 
 
 def _contradicting(
-    store: SqlStore, infos: list[SessionInfo], problems: list[Problem]
+    watcher: Watcher, infos: list[SessionInfo], problems: list[Problem]
 ) -> list[tuple[SessionInfo, Discrepancy]]:
     """Where logs contradict themselves. A log with errors, or that nobody can read, is not looked at."""
-    from playhead.replay.verify import discrepancies
-
     unread = {
         (problem.session, problem.generation)
         for problem in problems
@@ -120,8 +122,7 @@ def _contradicting(
     with bar("re-assembling", len(infos)) as advance:
         for done, info in enumerate(infos, 1):
             if (info.id, info.generation) not in unread:
-                session = store.session(info.id, generation=info.generation)
-                found += [(info, discrepancy) for discrepancy in discrepancies(session)]
+                found += [(info, one) for one in watcher.discrepancies(info.id, info.generation)]
             advance(done)
     return found
 

@@ -13,7 +13,7 @@ does not, or whose chunks lie oddly in the log, the chunks of its call have the 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from playhead.eventstore import chunk_rows, members
@@ -34,11 +34,44 @@ def discrepancies(session: Foldable) -> Iterator[Discrepancy]:
     reader = _Reader()
     for event in _events(session):
         reader.see(event)
-    found = reader.found
+    yield from _settled(reader, lambda: session)
+
+
+class Watcher:
+    """Looks for the discrepancies of logs that are read anyway: give its ``watch`` to the ``verify`` of a store.
+
+    ``session`` gives the log of an id and a generation, where it has to be read all the same.
+    """
+
+    def __init__(self, session: Callable[[str, int], Foldable]) -> None:
+        self._session = session
+        self._read: dict[tuple[str, int], _Reader] = {}
+
+    def watch(self, id: str, generation: int, events: Iterable[Recorded]) -> Iterator[Recorded]:
+        """The ``events`` of one log, all of them, as they are."""
+        reader = _Reader()
+        for event in events:
+            reader.see(event)
+            yield event
+        reader.end()
+        self._read[id, generation] = reader
+
+    def discrepancies(self, id: str, generation: int) -> Iterator[Discrepancy]:
+        """Those of one log. One that was not watched to its end is read now."""
+        reader = self._read.pop((id, generation), None)
+        if reader is None:
+            yield from discrepancies(self._session(id, generation))
+        else:
+            yield from _settled(reader, lambda: self._session(id, generation))
+
+
+def _settled(reader: _Reader, session: Callable[[], Foldable]) -> Iterator[Discrepancy]:
+    """What ``reader`` found in a log, its doubts cleared up."""
+    found = list(reader.found)
     if reader.has_doubts:
-        for attempt in attempts(session):
-            if reader.doubts(attempt):
-                found += of_attempt(attempt)
+        found += (
+            one for attempt in attempts(session()) if reader.doubts(attempt) for one in of_attempt(attempt)
+        )
     yield from sorted(dict.fromkeys(found), key=lambda one: one.seq)
 
 
@@ -104,6 +137,11 @@ class _Reader:
             if event.type == "request/header":
                 self._route = _route(members.inner(members.inner(members.of(event), "header"), "config"))
             self._others.add(event.seq)
+
+    def end(self) -> None:
+        """Forget what only matters to events that would follow."""
+        self._begin_stream()
+        self._answers.clear()
 
     @property
     def has_doubts(self) -> bool:

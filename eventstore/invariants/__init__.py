@@ -47,12 +47,17 @@ OWNERS: Mapping[str, Callable[[int], Owner]] = MappingProxyType(
 
 
 def check(
-    facts: Iterable[Recorded], owners: Iterable[str] | None = None, *, seed_length: int = 0
+    facts: Iterable[Recorded],
+    owners: Iterable[str] | None = None,
+    *,
+    seed_length: int = 0,
+    excused: Callable[[Recorded], bool] | None = None,
 ) -> Iterator[Violation]:
     """The rules that the facts of one session break, in the order of the facts; of all owners or the named.
 
     ``facts`` begin with the session and may have gaps. ``seed_length`` is how many of them were inherited. An
-    event breaks at most one rule of each owner. Raises nothing for any data.
+    event breaks at most one rule of each owner; what those that are ``excused`` break is not told. Raises nothing for
+    any data.
     """
     machines = [(name, OWNERS[name](seed_length)) for name in (OWNERS if owners is None else owners)]
     for_all = [(name, machine.feed) for name, machine in machines if machine.types is None]
@@ -64,5 +69,5 @@ def check(
     for fact in facts:
         for name, feed in by_type.get(fact.type, for_all):
             fault = feed(fact)
-            if fault is not None:
+            if fault is not None and not (excused is not None and excused(fact)):
                 yield Violation(name, fault.rule, fact.seq, fault.message)

@@ -254,13 +254,14 @@ def facts(
     deltas: bool = True,
     without: Collection[str] = (),
     joined: bool = False,
+    placed: bool = True,
 ) -> Iterator[Recorded]:
-    """The facts of a session in order, with positions, of ``types`` or of all, none of a type in ``without``.
+    """The facts of a session in order, of ``types`` or of all, none of a type in ``without``.
 
     What is not asked for is passed over undecoded: token deltas where ``deltas`` is False, and other types. Deltas of
-    one run may come as one where they are to be ``joined``.
+    one run may come as one where they are to be ``joined``. They have their positions unless ``placed`` is False.
     """
-    return chain.from_iterable(_batches(reads, row, from_seq, to_seq, types, deltas, without, joined))
+    return chain.from_iterable(_batches(reads, row, from_seq, to_seq, types, deltas, without, joined, placed))
 
 
 def _batches(
@@ -272,6 +273,7 @@ def _batches(
     deltas: bool,
     without: Collection[str],
     joined: bool,
+    placed: bool,
 ) -> Iterator[list[Recorded]]:
     """The same, some at a time."""
     end = row.next_seq if to_seq is None else min(to_seq, row.next_seq)
@@ -282,12 +284,13 @@ def _batches(
     if from_seq > 0:
         with reads() as link:
             start = line_of_seq(link, row.id, from_seq)
-    positions = Positions(reads, row.id, from_seq)
+    positions = Positions(reads, row.id, from_seq) if placed else None
     for page in pages(paged(reads), row, start):
         last = None
         for batch in page.facts(wanted):
             if batch:
-                positions.place(batch)
+                if positions is not None:
+                    positions.place(batch)
                 last = batch[-1]
                 yield batch
         if last is not None:
@@ -308,13 +311,14 @@ def logical(
     without: Collection[str] = (),
     strict: bool = False,
     joined: bool = False,
+    placed: bool = True,
 ) -> Iterator[Recorded]:
     """The events of a session in the current vocabulary, of the facts with ``from_seq <= seq < to_seq``.
 
     Left out are token deltas where ``deltas`` is False, and the types in ``without``; facts that the dialect has no
     part in are then not even read, and those before ``from_seq`` only once an event depends on them. Deltas of one run
-    may come as one where they are to be ``joined``. A retired shape that the dialect cannot read comes as it is stored;
-    ``strict`` raises ``CorruptLog`` for it.
+    may come as one where they are to be ``joined``. They have their positions unless ``placed`` is False. A retired
+    shape that the dialect cannot read comes as it is stored; ``strict`` raises ``CorruptLog`` for it.
     """
     state: Any = dialect.initial(SessionHeader.parse(row.header))
     touches, left_out = dialect.touches, frozenset(without)
@@ -323,7 +327,9 @@ def logical(
         unread = [type for type in left_out if left_out.issuperset(touches.get(type, ()))]
     remembered = touches if dialect.remembers is None else frozenset(dialect.remembers).difference(unread)
     knows_earlier = from_seq == 0 or state is None
-    for fact in facts(reads, row, from_seq, to_seq, deltas=deltas, without=unread, joined=joined):
+    for fact in facts(
+        reads, row, from_seq, to_seq, deltas=deltas, without=unread, joined=joined, placed=placed
+    ):
         if touches is not None and fact.type not in touches:
             yield fact
             continue

@@ -8,9 +8,11 @@ from typing import cast
 
 from playhead.eventstore import envelope, invariants, segments
 from playhead.eventstore.chain import Chain
+from playhead.eventstore.codecs.wanted import is_delta
 from playhead.eventstore.dialect import Dialect
 from playhead.eventstore.errors import CorruptLog, PlayheadError
 from playhead.eventstore.header import SessionHeader
+from playhead.eventstore.recorded import Recorded
 from playhead.eventstore.sql import artifacts, reading
 from playhead.eventstore.sql.columns import unescape
 from playhead.eventstore.sql.engine import Link, held
@@ -20,6 +22,12 @@ from playhead.eventstore.sql.session_row import SessionRow, header_columns
 
 _PAGE = 8
 _ROWS = 1024
+
+EventWatch = Callable[[str, int, Iterator[Recorded]], Iterator[Recorded]]
+"""Is given the events of a session, behind its id and its generation, and passes each of them on.
+
+Token deltas that follow each other may come joined; positions are left out. The events may end with an exception.
+"""
 
 
 class PlainFile:
@@ -239,8 +247,13 @@ class SessionCheck:
         )
 
 
-def rule_breaches(link: Link, row: SessionRow, dialect_of: Callable[[str], Dialect]) -> Iterator[Problem]:
-    """What breaks a rule of the log, as warnings: it was stored like that."""
+def rule_breaches(
+    link: Link, row: SessionRow, dialect_of: Callable[[str], Dialect], watch: EventWatch | None = None
+) -> Iterator[Problem]:
+    """What breaks a rule of the log, as warnings: it was stored like that.
+
+    Token deltas are held against no rule. They are read only for ``watch``, neighbouring ones joined.
+    """
 
     def warning(kind: str, message: str, seq: int | None) -> Problem:
         end = None if seq is None else seq + 1
@@ -250,8 +263,13 @@ def rule_breaches(link: Link, row: SessionRow, dialect_of: Callable[[str], Diale
 
     try:
         dialect = dialect_of(row.dialect)
-        events = reading.logical(held(link), row, dialect, deltas=False, strict=True)
-        for found in invariants.check(events, seed_length=row.seed_length or 0):
+        deltas = watch is not None
+        events = reading.logical(
+            held(link), row, dialect, deltas=deltas, joined=deltas, strict=True, placed=False
+        )
+        if watch is not None:
+            events = watch(row.session, row.generation, events)
+        for found in invariants.check(events, seed_length=row.seed_length or 0, excused=is_delta):
             yield warning("rule", f"{found.owner}/{found.rule}: {found.message}", found.seq)
     except CorruptLog as error:
         yield warning("retired-shape", str(error), error.seq)

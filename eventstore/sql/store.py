@@ -44,6 +44,7 @@ from playhead.eventstore.sql.finding_list import FindingList
 from playhead.eventstore.sql.heads import Head
 from playhead.eventstore.sql.ingesting import Taken
 from playhead.eventstore.sql.problem import Problem
+from playhead.eventstore.sql.session_check import EventWatch
 from playhead.eventstore.sql.session_row import SessionRow, pack_findings
 from playhead.eventstore.sql.sql_session import SqlSession
 from playhead.eventstore.sql.type_ids import TypeIds
@@ -400,15 +401,20 @@ class SqlStore:
     # Care
 
     def verify(
-        self, session: SqlSession | None = None, *, on_session: Callable[[int, int], None] | None = None
+        self,
+        session: SqlSession | None = None,
+        *,
+        on_session: Callable[[int, int], None] | None = None,
+        watch: EventWatch | None = None,
     ) -> list[Problem]:
         """What is not as it was stored, in the whole store or in one session. See ``verifying.py``.
 
-        ``on_session`` hears how many sessions are done, and of how many.
+        ``on_session`` hears how many sessions are done, and of how many. ``watch`` is shown the events of each session
+        whose bytes are sound, so that whoever has more to say of a log need not read it again.
         """
         row_id = None if session is None else session.row_id
         with self.database.snapshot() as link:
-            return verifying.verify(link, self.dialect, row_id, on_session)
+            return verifying.verify(link, self.dialect, row_id, on_session, watch)
 
     def heads(self) -> list[Head]:
         """The hash heads of all sessions as of now, to be kept elsewhere."""

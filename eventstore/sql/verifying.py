@@ -21,7 +21,7 @@ from playhead.eventstore.sql.engine import Link
 from playhead.eventstore.sql.exchange_check import check_exchanges
 from playhead.eventstore.sql.file_check import check_files
 from playhead.eventstore.sql.problem import Problem
-from playhead.eventstore.sql.session_check import PlainFile, SessionCheck, rule_breaches
+from playhead.eventstore.sql.session_check import EventWatch, PlainFile, SessionCheck, rule_breaches
 from playhead.eventstore.sql.session_row import SessionRow
 
 
@@ -30,11 +30,13 @@ def verify(
     dialect_of: Callable[[str], Dialect],
     session_id: int | None = None,
     on_session: Callable[[int, int], None] | None = None,
+    watch: EventWatch | None = None,
 ) -> list[Problem]:
     """The problems of a store, or of one session (by row id) and its files.
 
     ``dialect_of`` gives the dialect of a name: the rules of logs are checked on logical events. ``on_session``
-    hears how many sessions are done, and of how many. ``link`` must see one state throughout.
+    hears how many sessions are done, and of how many. ``watch`` is shown the events of each session whose bytes are
+    sound, while its rules are checked. ``link`` must see one state throughout.
     """
     rows = session_row.every(link)
     checks = {found[0]: found[1] for found in link.all('SELECT id, "check" FROM session')}
@@ -48,7 +50,7 @@ def verify(
     for done, row in enumerate(chosen, 1):
         files = _plain_files(link, row)
         found = list(SessionCheck(link, row, checks[row.id], placed.get(row.id, []), files).problems())
-        problems += found or rule_breaches(link, row, dialect_of)
+        problems += found or rule_breaches(link, row, dialect_of, watch)
         whole |= {file.id for file in files if file.is_whole()}
         if on_session is not None:
             on_session(done, len(chosen))

@@ -17,7 +17,7 @@ from measure import Result, Target, medians, seconds
 import playhead
 from playhead.adapters.dsh.importer import import_paths
 from playhead.eventstore import chunk_rows
-from playhead.replay.verify import discrepancies
+from playhead.replay.verify import Watcher
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
@@ -166,8 +166,10 @@ class LayoutBenchmark:
         """The same, and every message held against its chunks: what the command does."""
 
         def work() -> None:
-            found: list[object] = [*store.verify()]
-            found += (one for info in store.sessions() for one in discrepancies(store.session(info.id)))
+            watcher = Watcher(lambda id, generation: store.session(id, generation=generation))
+            found: list[object] = [*store.verify(watch=watcher.watch)]
+            for info in store.sessions():
+                found += watcher.discrepancies(info.id, info.generation)
             if found:
                 raise RuntimeError(f"the logs are not sound: {found[0]}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -13,9 +13,11 @@ from streams import Session, log_of, sessions_of_calls
 from twins import Log, read_log, recorded_logs
 
 from playhead.eventstore import json_text
+from playhead.eventstore.errors import CorruptLog
+from playhead.eventstore.recorded import Recorded
 from playhead.projections.repaired import Repaired
 from playhead.replay.reassembly import Discrepancy
-from playhead.replay.verify import discrepancies
+from playhead.replay.verify import Watcher, discrepancies
 
 Json = dict[str, Any]
 PLACE = {"turn": 1, "step": 1}
@@ -285,6 +287,49 @@ def test_a_log_out_of_order_can_be_verified(session: Session, random: Any) -> No
     random.shuffle(lines)
     log = log_of(json_text.dumps(json_text.parse(line) | {"seq": seq}) for seq, line in enumerate(lines))
     assert all(0 <= one.seq < len(log.facts) for one in discrepancies(log))
+
+
+def watched(log: Log, events: Iterable[Recorded], *, may_read: bool) -> list[Discrepancy]:
+    """What a watcher finds that was shown ``events``, and that may or may not ask for ``log``."""
+
+    def session(id: str, generation: int) -> Log:
+        assert (id, generation, may_read) == ("s", 2, True)
+        return log
+
+    watcher = Watcher(session)
+    shown = watcher.watch("s", 2, events)
+    try:
+        assert list(shown) == list(log.events())
+    except CorruptLog:
+        assert may_read
+    return list(watcher.discrepancies("s", 2))
+
+
+@settings(max_examples=60)
+@given(sessions_of_calls())
+def test_who_watches_others_read_a_log_finds_what_reading_it_gives(session: Session) -> None:
+    for log in (session.as_chunk_events(), session.as_embedded_streams()):
+        assert watched(log, log.events(), may_read=True) == found(log)
+
+
+@BOTH
+def test_a_watched_log_without_doubts_is_not_read_again(embedded: bool) -> None:
+    log = answer(CHUNKS, MESSAGE, embedded=embedded)
+    assert watched(log, log.events(), may_read=False) == []
+
+
+@BOTH
+@pytest.mark.parametrize("shown", [0, 3, 7])
+def test_a_log_that_was_not_watched_to_its_end_is_read(embedded: bool, shown: int) -> None:
+    log = answer(CHUNKS, {**MESSAGE, "content": [TEXT]}, embedded=embedded)
+
+    def broken() -> Iterator[Recorded]:
+        yield from log.facts[:shown]
+        raise CorruptLog("s", "unreadable from here on")
+
+    assert watched(log, broken(), may_read=True) == found(log) != []
+    never = Watcher(lambda _id, _generation: log)
+    assert list(never.discrepancies("s", 1)) == found(log)
 
 
 @pytest.mark.heavy

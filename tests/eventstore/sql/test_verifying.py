@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from sources import MemorySource, event_line, header
 from stores import ENGINES, store_address
 
+from playhead import dialects
 from playhead.eventstore.exchange import Exchange
 from playhead.eventstore.log import NewEvent
+from playhead.eventstore.recorded import Recorded
 from playhead.eventstore.source import BytesSource
 from playhead.eventstore.sql import SqlStore, artifacts, open_store, reading, session_row
 from playhead.eventstore.sql.heads import Head
@@ -325,6 +327,61 @@ def test_a_store_can_be_verified_while_others_write_to_it(engine: str, tmp_path:
 
         assert errors(store.verify(on_session=write)) == []
         assert errors(store.verify()) == []
+
+
+class Onlooker:
+    """Remembers which events of which session it was shown."""
+
+    def __init__(self) -> None:
+        self.shown: dict[tuple[str, int], list[Recorded]] = {}
+
+    def watch(self, id: str, generation: int, events: Iterator[Recorded]) -> Iterator[Recorded]:
+        seen = self.shown[id, generation] = []
+        for event in events:
+            seen.append(event)
+            yield event
+
+
+def test_who_watches_is_shown_all_events_of_every_session_without_errors(damaged: Damaged) -> None:
+    damaged.connection.execute("UPDATE segment SET body = zeroblob(length(body)) WHERE session_id = 1")
+    damaged.connection.commit()
+    onlooker = Onlooker()
+    with open_store(str(damaged.path), create=False, dialects=dialects().values()) as store:
+        assert store.verify(watch=onlooker.watch) == store.verify()
+        infos = store.sessions(all_generations=True)
+        sound = {(info.id, info.generation): info for info in infos if info.id != "big"}
+        assert onlooker.shown.keys() == sound.keys()
+        for (id, generation), events in onlooker.shown.items():
+            stored = store.session(id, generation=generation).events()
+            assert [(one.seq, one.type, one.raw) for one in events] == [
+                (one.seq, one.type, one.raw) for one in stored
+            ]
+
+
+def chunk(seq: int, **members: object) -> bytes:
+    return event_line(seq, "assistant/chunk", turn=1, step=1, chunk={"index": 0, **members})
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [
+            chunk(0, type="block-start", blockType="text"),
+            *(chunk(at, type="text-delta", text="a") for at in range(1, 9)),
+        ],
+        [event_line(0, turn=1), event_line(1, "mode/set", mode="x"), chunk(2, type="text-delta", text="a")],
+    ],
+    ids=["chunks-outside-of-a-step", "a-retired-shape"],
+)
+def test_watching_changes_nothing_of_what_is_found(tmp_path: Path, lines: list[bytes]) -> None:
+    with open_store(str(tmp_path / "store.sqlite"), dialects=dialects().values()) as store:
+        store.ingest(MemorySource(header(), lines))
+        found = store.verify()
+        assert len(found) == 1
+        onlooker = Onlooker()
+        assert store.verify(watch=onlooker.watch) == found
+        text = b"".join(event.raw for event in onlooker.shown["s-1", 1])
+        assert (b"text-delta" in text) == (found[0].kind == "rule")
 
 
 def test_changed_bytes_of_a_plain_file_are_found_whatever_lies_behind_its_lines(tmp_path: Path) -> None:
