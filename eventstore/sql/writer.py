@@ -16,7 +16,6 @@ process that made it, and refuses to work in a forked one.
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import logging
 import os
@@ -32,119 +31,33 @@ from playhead.eventstore.errors import (
     PlayheadError,
     ReadOnlySession,
     StoreUnavailable,
-    UsageError,
     WrongExpectedSeq,
 )
-from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import Seq
-from playhead.eventstore.recorded import Recorded
 from playhead.eventstore.sql import commits
+from playhead.eventstore.sql.queued_session import (
+    QUEUE_BYTES,
+    CommitFailed,
+    QueuedSession,
+    WriterClosed,
+    closed,
+)
 from playhead.eventstore.sql.sql_session import Entry, Growth, SqlSession
 
 if TYPE_CHECKING:
     from playhead.eventstore.sql.store import SqlStore
+
+__all__ = ["CommitFailed", "QueuedSession", "Writer", "WriterClosed"]
 
 log = logging.getLogger("playhead.eventstore")
 
 WINDOW_MS = 20
 """How long a queued fact may wait for others before its transaction begins."""
 
-QUEUE_BYTES = 4 << 20
-"""A session with so much queued makes its producer wait, in ``room``."""
-
 MOST_QUEUED_BYTES = 32 << 20
 """With so much queued even ``put`` waits: for producers that never look whether there is room."""
 
 _DELTA = "assistant/chunk"
-
-
-class WriterClosed(UsageError):
-    """The writer takes nothing more."""
-
-    code = "writer-closed"
-
-
-class CommitFailed(PlayheadError):
-    """Facts that were accepted could not be made durable; ``from_seq`` is the first of them."""
-
-    code = "commit-failed"
-
-    def __init__(self, session: str, from_seq: int, reason: str) -> None:
-        self.session = session
-        self.from_seq = from_seq
-        self.reason = reason
-        super().__init__(
-            f"session {session!r}: everything from seq {from_seq} on was not stored: {reason}; "
-            "see to the cause, then open the session again"
-        )
-
-    def again(self) -> CommitFailed:
-        """The same error for somebody else: one that is raised twice would collect both traces."""
-        other = CommitFailed(self.session, self.from_seq, self.reason)
-        other.__cause__ = self.__cause__
-        return other
-
-
-class QueuedSession:
-    """The way of one session's facts into the store; see ``session_writer.SessionWriter``.
-
-    ``durable_seq`` is the seq behind the last fact that is in the store.
-    """
-
-    def __init__(self, writer: Writer, session: SqlSession) -> None:
-        self._writer = writer
-        self.session = session
-        self.header: SessionHeader = session.header
-        self.durable_seq: Seq = session.next_seq
-        self.failure: CommitFailed | None = None
-        self.is_told = False  # somebody was given the failure
-        self.is_closed = False
-        self.queued: list[Entry] = []
-        self.queued_bytes = 0
-        self.since = 0.0
-        self.waiting: list[tuple[int, Future[None]]] = []
-        self._taken_to: int = self.durable_seq
-
-    @property
-    def next_seq(self) -> Seq:
-        """The seq of the next fact to ``put``."""
-        return Seq(self._taken_to + len(self.queued))
-
-    def take(self) -> list[Entry]:
-        """What is queued, which the writer takes over."""
-        self._taken_to += len(self.queued)
-        taken, self.queued = self.queued, []
-        self.queued_bytes = 0
-        return taken
-
-    def arrived(self) -> list[Future[None]]:
-        """Those that need wait no longer: what they wait for is durable, or will never be."""
-        done = [waiter for until, waiter in self.waiting if self.failure or until <= self.durable_seq]
-        self.waiting = [pair for pair in self.waiting if not self.failure and pair[0] > self.durable_seq]
-        return done
-
-    def put(self, fact: Recorded, line: bytes) -> None:
-        """See ``SessionWriter.put``. Raises ``CommitFailed``, ``WriterClosed``, ``WrongExpectedSeq``."""
-        self._writer.put(self, fact.seq, Entry(fact.type, fact.time_ms, line))
-
-    def flushed(self) -> Future[None]:
-        """Done once everything put so far is durable, or with the error that it failed with. For threads."""
-        return self._writer.flushed(self)
-
-    async def flush(self) -> None:
-        """See ``SessionWriter.flush``."""
-        await _awaited(self.flushed())
-
-    async def room(self) -> None:
-        """See ``SessionWriter.room``."""
-        if self.queued_bytes >= QUEUE_BYTES:
-            await self.flush()
-
-    async def close(self) -> None:
-        """See ``SessionWriter.close``; the session is sealed as well."""
-        left = self._writer.leave(self)
-        await self.flush()
-        await _awaited(left)
 
 
 class _Part(NamedTuple):
@@ -201,7 +114,7 @@ class Writer:
                 queue.is_told = True
                 raise queue.failure.again()
             if self._closing or queue.is_closed:
-                raise _closed(queue.session.id)
+                raise closed(queue.session.id)
             if seq != queue.next_seq:
                 raise WrongExpectedSeq(queue.session.id, seq, queue.next_seq)
             queue.queued.append(entry)
@@ -424,14 +337,3 @@ class Writer:
 
 def _as_they_are(entries: list[Entry]) -> Callable[[int], list[Entry]]:
     return lambda _seq: entries
-
-
-def _closed(session: str) -> WriterClosed:
-    return WriterClosed(f"session {session!r} was closed, or the store's writer; open it again")
-
-
-async def _awaited(waited_for: Future[None]) -> None:
-    if waited_for.done():
-        waited_for.result()
-    else:
-        await asyncio.wrap_future(waited_for)
