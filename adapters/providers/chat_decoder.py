@@ -131,9 +131,12 @@ class ChatDecoder:
         yield from self._finish()
 
     def whole(self, answer: Mapping[str, Any]) -> Iterator[Chunk]:
-        """The chunks of an answer that came as one object: its messages are read as deltas."""
+        """The chunks of an answer that came as one object: its messages are read as deltas.
+
+        Each tool call stands whole, so it is one by its place, whatever its id.
+        """
         choices = [
-            {**choice, "delta": members.inner(choice, "message")}
+            {**choice, "delta": _as_delta(members.inner(choice, "message"))}
             for choice in members.objects(dict(answer), "choices")
         ]
         yield from self._payload({**answer, "choices": choices})
@@ -288,6 +291,12 @@ def fallback_id(index: int) -> str:
 def refused(reason: str) -> Failure:
     """The failure that stands for a finish reason of the provider's own, such as ``content_filter``."""
     return Failure(message=f"the model stopped with {reason[:_SHOWN_CHARS]!r}", code=reason.upper())
+
+
+def _as_delta(message: dict[str, Any]) -> dict[str, Any]:
+    """The message of a whole answer as one delta that has everything."""
+    calls = members.objects(message, "tool_calls")
+    return {**message, "tool_calls": [{**call, "index": at} for at, call in enumerate(calls)]}
 
 
 def is_payload(data: str) -> bool:

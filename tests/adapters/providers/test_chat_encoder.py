@@ -97,6 +97,14 @@ def test_a_whole_answer_has_the_content_of_the_stream(body: bytes, dialect: Chat
     assert kinds(again) == kinds(chunks)
 
 
+def test_calls_of_a_whole_answer_are_told_apart_by_their_place_not_by_their_ids() -> None:
+    call = {"id": "a", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call, call]}
+    answer = {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+    chunks = list(OPENAI_CHAT.decoder().whole(answer))
+    assert kinds(chunks) == ({}, [("read", "{}"), ("read", "{}")])
+
+
 def kinds(chunks: list[Chunk]) -> Any:
     """Text, thinking, and the names and arguments of tool calls: the ids that are made up depend on places."""
     prose: dict[str, str] = {}

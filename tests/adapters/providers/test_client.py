@@ -46,6 +46,7 @@ from playhead.eventstore.exchange import Exchange
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import SessionId
 from playhead.eventstore.memory import MemoryLog
+from playhead.eventstore.registered import Registered
 from playhead.eventstore.request_header import CallConfig
 from playhead.eventstore.stream_grammar import checked_stream
 
@@ -493,7 +494,7 @@ def test_a_connection_that_breaks_behind_a_cancellation_is_a_cancellation() -> N
 
     class Broken(httpx.AsyncBaseTransport):
         async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-            token._listeners.clear()  # the cancellation is not heard in time
+            token._listeners = Registered()  # the cancellation is not heard in time
             token.cancel(CAUSE)
             raise httpx.ReadError("broken", request=request)
 

@@ -34,7 +34,7 @@ def test_what_comes_is_given_back_and_leaves_no_listener() -> None:
         return 7
 
     assert waited(seven, token) == 7
-    assert token._listeners == []
+    assert not token._listeners
 
 
 def test_silence_ends_a_wait() -> None:
