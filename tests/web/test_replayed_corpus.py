@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import httpx
 import pytest
 from exchanges import CHAT_RUNTIMES, MESSAGES_RUNTIMES, Exchange, Scenario, scenarios
+from recorded_scenarios import sessions_of
 from reference import shared_path
 from replayed import LONG_S, SILENCE_S, Got, ask_one, endpoint
 
-import playhead
-from playhead.adapters.dsh.importer import import_paths
 from playhead.eventstore.assembler import BlockAssembler
 from playhead.eventstore.chunk_source import ModelRequest
 from playhead.eventstore.chunks import BlockStart, Chunk, FinishChunk
@@ -33,16 +31,6 @@ FEW = [
     if param.id in ("0.1.1rc1-tool", "0.1.5rc1-compaction-summary", "0.2.1rc2-compaction-summary")
     or param.id in ("0.2.1rc2-http-errors", "0.2.1rc2-subagent", "no-reference-material")
 ]
-
-
-@contextmanager
-def sessions_of(scenario: Scenario) -> Iterator[dict[str, Session]]:
-    """Every session of the newest log of a scenario, by id."""
-    names = ("after", "sessions", "sqlite")
-    newest = next(scenario.folder / name for name in names if (scenario.folder / name).is_dir())
-    with playhead.open_store("sqlite://", create=True) as store:
-        import_paths(store, [newest])
-        yield {info.id: store.session(info.id) for info in store.sessions()}
 
 
 def with_instruction(call: RecordedCall) -> ModelRequest:
