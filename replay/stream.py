@@ -24,6 +24,7 @@ from playhead.eventstore.chunks import ChunkError, ReasoningDelta, TextDelta, To
 from playhead.eventstore.recorded import Recorded
 from playhead.eventstore.registry import event_types
 from playhead.projections.attempt import whole
+from playhead.replay import plain_chunk
 from playhead.replay.timed_chunk import TimedChunk
 
 EMBEDDED = frozenset({"assistant/message", "assistant/attempt"})
@@ -63,6 +64,10 @@ def chunk_of(event: Recorded, place: Place) -> Piece:
 
 def placed_chunk(event: Recorded) -> tuple[Place, Piece]:
     """The turn and the step that ``event``, an ``assistant/chunk``, names, and its chunk."""
+    plain = plain_chunk.read(event.raw)
+    if plain is not None:
+        place, chunk = plain
+        return place, TimedChunk(event.time_ms, chunk)
     data = members.of(event)
     try:
         return place_of(data), TimedChunk(event.time_ms, decode_chunk(data.get("chunk")))

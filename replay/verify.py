@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from playhead.eventstore import chunk_rows, members
 from playhead.eventstore.chunks import Chunk, FinishChunk
@@ -99,14 +99,6 @@ def _events(session: Foldable) -> Iterator[Recorded]:
     return session.joined_events() if isinstance(session, _JoinsDeltas) else session.events()
 
 
-class _Seen(NamedTuple):
-    """A chunk event, or the first of some whose deltas were joined."""
-
-    seq: int
-    place: Place
-    chunk: Chunk
-
-
 class _Reader:
     """Looks at the events of a log in order; ``found`` is what is wrong, as far as it can tell.
 
@@ -117,7 +109,9 @@ class _Reader:
         self.found: list[Discrepancy] = []
         self._doubted: set[int] = set()
         self._unreadable: list[int] = []
-        self._chunks: list[_Seen] = []
+        self._chunks: list[Chunk] = []
+        self._from_seq = -1  # of the first of them
+        self._places: set[Place] = set()
         self._others: set[int] = set()
         self._route: tuple[str | None, str | None] = (None, None)
         self._answers: set[str] = set()
@@ -157,6 +151,7 @@ class _Reader:
 
     def _begin_stream(self) -> None:
         self._chunks.clear()
+        self._places.clear()
         self._others.clear()
 
     def _chunk(self, event: Recorded) -> None:
@@ -164,9 +159,12 @@ class _Reader:
         if isinstance(piece, StreamProblem):
             self._report(piece)
             return
-        if self._chunks and isinstance(self._chunks[-1].chunk, FinishChunk):
+        if self._chunks and isinstance(self._chunks[-1], FinishChunk):
             self._begin_stream()
-        self._chunks.append(_Seen(event.seq, place, piece.chunk))
+        if not self._chunks:
+            self._from_seq = event.seq
+        self._chunks.append(piece.chunk)
+        self._places.add(place)
 
     def _embedded(self, event: Recorded) -> list[Chunk]:
         """The chunks inside ``event``, neighbouring deltas joined."""
@@ -186,7 +184,7 @@ class _Reader:
         if stream.is_embedded(event):
             chunks = self._embedded(event)
         else:
-            chunks = [seen.chunk for seen in self._chunks]
+            chunks = self._chunks
             if not self._are_chunks_of(event):
                 self._doubted.add(event.seq)
         if any(compare(event, chunks, None)):
@@ -208,10 +206,9 @@ class _Reader:
         """Whether ``event`` names the chunks seen, and all that were joined with them, as its own."""
         if not self._chunks:
             return event.source_seqs == ()
-        place = stream.place_of(members.of(event))
-        if event.source_seqs is None or any(seen.place != place for seen in self._chunks):
+        if event.source_seqs is None or self._places != {stream.place_of(members.of(event))}:
             return False
-        seqs: Iterable[int] = range(self._chunks[0].seq, event.seq)
+        seqs: Iterable[int] = range(self._from_seq, event.seq)
         if self._others:
             seqs = (seq for seq in seqs if seq not in self._others)
         return event.source_seqs == tuple(seqs)
