@@ -567,3 +567,28 @@ def test_64_clients_at_once_again_and_again_leave_no_memory_behind(store: Store)
     assert served.all_served.is_set()
     assert min(sizes) > 500 * 50
     assert held[-1] - held[1] < 2**20
+
+
+@pytest.mark.heavy
+def test_64_clients_at_once_take_a_page_of_the_log_each_and_not_their_answers(store: Store) -> None:
+    count, deltas = 64, 4000
+    session = keep(store, "s", [*text(*["a few words of it "] * deltas), STOP])
+    (call,) = Recording.of(session).calls
+    served = Endpoint([Recording(session, [call] * count)])
+
+    async def read(http: httpx.AsyncClient) -> int:
+        async with http.stream("POST", "/chat/completions", json={"stream": True}) as answer:
+            return sum([len(piece) async for piece in answer.aiter_raw()])
+
+    async def read_all(url: str) -> list[int]:
+        limits = httpx.Limits(max_connections=count)
+        async with httpx.AsyncClient(base_url=url, timeout=60, limits=limits) as http:
+            return await asyncio.gather(*(read(http) for _ in range(count)))
+
+    with serving(served) as server:
+        tracemalloc.start()
+        sizes = asyncio.run(read_all(server.url))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert min(sizes) > 700 * 2**10
+    assert peak < count * 2**20  # a page, the text, and what the client takes: 700 KiB
