@@ -375,6 +375,33 @@ def test_no_miss_holds_a_credential_of_its_request(store: Store) -> None:
     assert secret not in str(served.misses)
 
 
+def test_a_credential_that_a_message_would_cut_is_blotted_out_before(store: Store) -> None:
+    secret = "k7" * 60
+    settings = Settings(match="strict")
+    session = keep(store, "s", [*text("a"), STOP], ask="Hello there")
+    with endpoint(session, settings=settings) as (served, url):
+        (call,) = Recording.of(session).calls
+        body = json.dumps(call.dialect.build_request(call.request()))
+        changed = json.loads(body.replace("Hello there", f"key {secret}"))
+        answer = post(url, changed, authorization=f"Bearer {secret}")
+    assert answer.json()["error"]["code"] == "playhead_miss"
+    assert "key ****" in answer.text
+    for told in (answer.text, str(served.misses)):
+        assert "k7k7" not in told
+
+
+def test_a_recording_without_the_key_matches_the_request_that_has_it(store: Store) -> None:
+    secret = "sk-live-0123456789abcdef"
+    session = keep(store, "s", [*text("a"), STOP], ask=f"key {'*' * len(secret)}")
+    with endpoint(session, settings=Settings(match="strict")) as (served, url):
+        (call,) = Recording.of(session).calls
+        body = call.dialect.build_request(call.request())
+        text_of_it = json.dumps(body).replace("*" * len(secret), secret)
+        assert secret in text_of_it
+        assert post(url, json.loads(text_of_it), authorization=f"Bearer {secret}").status_code == 200
+    assert served.misses == []
+
+
 # Sessions
 
 
