@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from playhead.cli import place
-from playhead.eventstore.errors import NotALog, SessionNotFound, UsageError
+from playhead.eventstore.errors import NotALog, SessionNotFound, StoreUnavailable, UsageError
 
 if TYPE_CHECKING:
     from playhead.eventstore.sql import SqlStore
     from playhead.eventstore.sql.sql_session import SqlSession
+    from playhead.projections.materialised import ProjectedStore
 
 SessionArgument = Annotated[
     str, typer.Argument(metavar="SESSION", help="A session id, the beginning of one, or a log file.")
@@ -63,7 +64,7 @@ def opened(
         with _store_of_file(session) as held:
             yield held, _only_session(held, session, generation)
         return
-    with place.open_store(store) as held:
+    with _opened_store(session, store) as held:
         try:
             found = held.find(session, generation=generation)
         except SessionNotFound as error:
@@ -71,6 +72,16 @@ def opened(
                 raise UsageError(f"{session}: no such file, and no session of that id") from None
             raise
         yield held, found
+
+
+def _opened_store(session: str, store: str | None) -> ProjectedStore:
+    """The store in which ``session`` is to be found. Raises ``StoreUnavailable``, for a path with what it is itself."""
+    try:
+        return place.open_store(store)
+    except StoreUnavailable as error:
+        if looks_like_path(session):
+            raise StoreUnavailable(f"{session}: no such file; and {error}") from error
+        raise
 
 
 @contextmanager

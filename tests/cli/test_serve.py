@@ -128,7 +128,7 @@ def test_without_the_extra_the_command_says_what_to_install(
     ("words", "code", "says"),
     [
         ([], 2, "say what to serve"),
-        (["--replay", "./none.jsonl"], 3, "store"),
+        (["--replay", "./none.jsonl"], 3, "./none.jsonl: no such file; and there is no store at"),
         (["--replay", PANCAKES, "--replay", PANCAKES], 2, "named twice"),
         (["--replay", PANCAKES, "--replay", PANCAKES, "--generation", 1], 2, "one session"),
         (["--replay", PANCAKES, "--speed", "fast"], 2, "--speed fast"),
