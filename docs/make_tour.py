@@ -155,7 +155,7 @@ def _again(store: Path) -> Iterator[str]:
     yield f"\n## {AGAIN.heading}\n\n{AGAIN.told}\n"
     with _started(store, *serve.split()) as (server, terminal):
         begun = ""
-        while "serving until" not in begun or "http://" not in begun:
+        while not (re.search(r"serving until [^\n]*\n", begun) and "http://" in begun):
             begun += os.read(terminal, 1 << 16).decode()
         url = re.search(r"http://\S+", begun)
         assert url is not None
