@@ -19,24 +19,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyte
 import pytest
 from chat_answers import calls, delta, refused, said
 from children import environment
 from cli_runner import Play
 from scripted_server import HANG, LONG_S, Answer, Signal, Until, scripted_server
 
+ROWS = 200
+"""Of the terminal: enough that nothing ever leaves it at the top."""
 ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07]*\x07|[=>()].?)")
 
 
 class Screen:
-    """A program in a terminal. What it shows is looked at as text, without what moves the cursor.
-
-    The line below the stream is drawn anew only where it changes, so whole words of it may be missing in the text.
-    """
+    """A program in a terminal, and what a person sees there."""
 
     def __init__(self, words: list[str], store: Path, columns: int) -> None:
         self._leader, follower = pty.openpty()
-        fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
         env = environment(str(store)) | {"TERM": "xterm", "COLUMNS": "", "LINES": ""}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "playhead.cli.main", "run", *words],
@@ -48,16 +48,25 @@ class Screen:
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
         os.close(follower)
-        self.text = ""
-        self._seen = 0
+        self._written = b""
+        self._screen = pyte.Screen(columns, ROWS)
+        self._terminal = pyte.ByteStream(self._screen)
 
-    def expect(self, pattern: str) -> str:
-        """Wait until what comes behind the last match matches ``pattern``, and give what did."""
+    @property
+    def text(self) -> str:
+        """What is on the screen now, without the blanks that end lines."""
+        return "\n".join(row.rstrip() for row in self._screen.display).rstrip()
+
+    @property
+    def written(self) -> str:
+        """All that was ever written, without what moves the cursor."""
+        return ESCAPES.sub("", self._written.decode("utf-8", "replace"))
+
+    def expect(self, pattern: str) -> None:
+        """Wait until what is on the screen matches ``pattern`` somewhere; ``^`` and ``$`` are of lines."""
         deadline = time.monotonic() + LONG_S
-        while (found := re.compile(pattern).search(self.text, self._seen)) is None:
-            assert self._read(deadline - time.monotonic()), f"no {pattern!r} in {self.text[self._seen :]!r}"
-        self._seen = found.end()
-        return found.group()
+        while re.search(pattern, self.text, re.MULTILINE) is None:
+            assert self._read(deadline - time.monotonic()), f"no {pattern!r} in\n{self.text}"
 
     def type(self, keys: str) -> None:
         os.write(self._leader, keys.encode())
@@ -82,7 +91,8 @@ class Screen:
             piece = os.read(self._leader, 2**16) if ready else b""
         except OSError:  # the other side is gone
             piece = b""
-        self.text = ESCAPES.sub("", self.text + piece.decode("utf-8", "replace"))
+        self._written += piece
+        self._terminal.feed(piece)
         return bool(piece)
 
 
@@ -114,26 +124,25 @@ def test_a_person_talks_steers_and_leaves(talking: Any, play: Play) -> None:
     first = said("I am ", "think", Signal(streams), Until(go), "ing.")
     with talking(first, said("Sooner, ", "then."), said("Done.")) as screen:
         screen.type("Hello\r")
-        screen.expect("User\r?\n  Hello\r?\n")
         assert streams.wait(LONG_S)
-        screen.expect("  I am think")
-        screen.expect("turn 1 · m1 · Ctrl-C stops")
+        screen.expect(
+            "^User\n  Hello\n\nAssistant · m1\n  I am think\n\n── turn 1 · m1 · Ctrl-C stops · /help\n>$"
+        )
         screen.type("Hurry\r")
-        screen.expect("queued for the next step: Hurry")
+        screen.expect("queued for the next step: Hurry$")
         screen.type("/followup And then?\r")
-        screen.expect("queued for a turn of its own: And then")
-        screen.expect("2 queued")
+        screen.expect("queued for a turn of its own: And then\\?$")
+        screen.expect("^  I am think\n\n── turn 1 · m1 · 2 queued · Ctrl-C stops")
         go.set()
-        screen.expect("thinking.")
-        screen.expect("User · steering\r?\n  Hurry")
-        screen.expect("Sooner, then.")
-        screen.expect("Turn 2")
-        screen.expect("And then?")
-        screen.expect("Done.")
-        screen.expect("ready")
+        screen.expect("^  Done.$")
+        screen.expect("^── ready · m1 · Ctrl-D leaves")
         screen.type("\x04")
         assert screen.ended() == 0
         screen.expect("recorded as s1; `playhead show s1` shows it")
+    said_in_order = ["User\n  Hello", "  I am thinking.", "User · steering\n  Hurry", "  Sooner, then."]
+    said_in_order += ["User\n  And then?", "  Done."]
+    places = [screen.text.index(f"\n{said}\n") for said in said_in_order]
+    assert places == sorted(places)
     assert endings(play) == ["completed", "completed"]
 
 
@@ -203,6 +212,6 @@ def test_the_text_fits_the_terminal(talking: Any) -> None:
         screen.expect("ok")
         screen.type("\x04")
         screen.ended()
-    lines = re.split(r"[\r\n]+", screen.text)
+    lines = re.split(r"[\r\n]+", screen.written)
     assert max(len(line) for line in lines if not line.startswith("playhead: ")) <= 44
-    assert re.search(r"  One two three four five six seven eight\s+nine ten", screen.text)
+    assert "\n  One two three four five six seven eight\n  nine ten" in screen.text
