@@ -149,6 +149,8 @@ class Recorder:
             self._see(*item)
             while self._again:
                 self._look_again(self._again.popleft())
+            while len(self._idle) > OPEN_SESSIONS:
+                self._close(self._idle.popitem(last=False)[0])
         for conversation in self._index.with_summaries():
             self._contained(None, lambda asking=conversation: self._keep_bytes(asking))  # type: ignore[misc]
         self._contained(None, self._writer.close)
@@ -203,6 +205,7 @@ class Recorder:
         else:
             conversation, added = self._sessions.create(self._index, history, question.started, time_ms)
         conversation.call, call.conversation = call, conversation
+        self._idle.pop(conversation, None)
         opened = self._open(conversation, time_ms)
         call.begin(opened, added, time_ms, changed)
         self._reindex(conversation, opened)
@@ -251,6 +254,8 @@ class Recorder:
     def _open(self, conversation: Conversation, time_ms: int) -> RecordedSession:
         if conversation.opened is None:
             conversation.opened = self._sessions.open(conversation, time_ms)
+            if conversation.call is None:
+                self._idle[conversation] = None
         opened: RecordedSession = conversation.opened
         return opened
 
@@ -280,12 +285,14 @@ class Recorder:
         conversation.call = None
         self._again += conversation.waiting
         conversation.waiting.clear()
-        self._idle[conversation] = None
-        self._idle.move_to_end(conversation)
-        while len(self._idle) > OPEN_SESSIONS:
-            oldest, _ = self._idle.popitem(last=False)
-            if oldest.call is None:
-                oldest.opened = None
+        if conversation.opened is not None:
+            self._idle[conversation] = None
+
+    def _close(self, conversation: Conversation) -> None:
+        """Let go of the session of ``conversation``; who goes on with it opens it again."""
+        opened, conversation.opened = conversation.opened, None
+        if opened is not None:
+            self._contained(None, opened.close)
 
     def _look_again(self, waiting: tuple[Call, int]) -> None:
         call, time_ms = waiting
@@ -303,6 +310,6 @@ class Recorder:
         call.is_lost = True
         conversation = call.conversation
         if conversation is not None and conversation.call is call:
-            conversation.opened = None
+            self._close(conversation)
             self._contained(None, lambda: self._sessions.look_up(self._index, conversation))
             self._release(conversation)

@@ -173,6 +173,12 @@ class RecordedSession:
         """Returns once everything is durable; raises what its commit failed with."""
         self._queue.flushed().result()
 
+    def close(self) -> None:
+        """Let go of the writer: everything is durable and sealed when this returns. Raises as ``committed`` does."""
+        left = self._queue.left()
+        self.committed()
+        left.result()
+
     def keep(self, exchange: Exchange) -> None:
         """Keep the bytes of a call beside the log."""
         self.stored.keep_exchange(exchange)

@@ -93,7 +93,9 @@ class RecordedSessions:
         fork = index.fork(history)
         parent = None if fork is None else self.store.of_row(fork.row)
         if fork is not None and parent is not None and fork.link.upto >= answers:
-            self.writer.open(parent).flushed().result()
+            queue = self.writer.opened(parent)
+            if queue is not None:
+                queue.flushed().result()
             with branch(parent, self.new_id(), now_ms, at=fork.seq) as made:
                 line = _line(started, made.events, now_ms)
                 stored = self._named(

@@ -103,9 +103,13 @@ class QueuedSession:
 
     async def close(self) -> None:
         """See ``SessionWriter.close``; the session is sealed as well."""
-        left = self._writer.leave(self)
+        left = self.left()
         await self.flush()
         await _awaited(left)
+
+    def left(self) -> Future[None]:
+        """Takes nothing more; done once what was put is committed and sealed, or has failed. For threads."""
+        return self._writer.leave(self)
 
 
 def closed(session: str) -> WriterClosed:

@@ -88,14 +88,18 @@ class Writer:
         """The queue of ``session``; the same one for the same session. Raises ``ReadOnlySession``."""
         if session.info.dialect != Native.name:
             raise ReadOnlySession(session.id)
-        found = self._opened(session)
+        found = self.opened(session)
         if found is None:
             made = QueuedSession(self, self._store.of_row(session.row_id))  # nobody else changes this object
             found = self._opened(session, made)
             assert found is not None
         return found
 
-    def _opened(self, session: SqlSession, made: QueuedSession | None = None) -> QueuedSession | None:
+    def opened(self, session: SqlSession) -> QueuedSession | None:
+        """The queue of ``session`` where it has one that takes facts; none is made."""
+        return self._opened(session, None)
+
+    def _opened(self, session: SqlSession, made: QueuedSession | None) -> QueuedSession | None:
         with self._entered(session.id):
             found = self._sessions.get(session.row_id)
             if found is None or found.failure is not None or found.is_closed:
@@ -311,7 +315,8 @@ class Writer:
         for queue, done in gone:
             self._seal(queue)
             with self._wake:
-                if self._sessions.get(queue.session.row_id) is queue and queue.failure is None:
+                is_settled = queue.failure is None or queue.is_told
+                if is_settled and self._sessions.get(queue.session.row_id) is queue:
                     del self._sessions[queue.session.row_id]
             if done.set_running_or_notify_cancel():
                 done.set_result(None)

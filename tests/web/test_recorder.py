@@ -44,8 +44,10 @@ from playhead.adapters.providers.sse import encode_event
 from playhead.eventstore import json_text
 from playhead.eventstore.chunks import Chunk, ReasoningDelta, TextDelta, ToolCallDelta, decode_chunk
 from playhead.eventstore.redaction import Secrets
+from playhead.eventstore.sql.sql_session import SqlSession
 from playhead.eventstore.sql.store import SqlStore
 from playhead.replay.attempt import Attempt, attempts
+from playhead.web import recorder
 from playhead.web.recorder_secrets import HiddenChunks
 
 OPENAI = dialect("openai-chat")
@@ -324,6 +326,69 @@ def test_what_a_crash_left_half_written_is_closed_when_the_conversation_goes_on(
     session = only(store)
     check(session)
     assert [call.outcome for call in calls_of(store)] == ["crashed", "finished"]
+
+
+def test_sessions_that_are_idle_longest_are_let_go_and_go_on_with_their_next_call(
+    store: SqlStore, spoken: ProviderDialect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "OPEN_SESSIONS", 2)
+    names = ["A", "B", "C", "D"]
+    with recorded(store) as recording:
+        writer = recording.recorder._writer
+        for round, history in enumerate(([], [said("Hi."), answered("Hello.")])):
+            for name in names:
+                headers = [("x-playhead-session-id", name)]
+                messages = [*history, said(f"Hi {round}." if round else "Hi.")]
+                recording.call(spoken, messages, "Hello.", headers=headers)
+            recording.recorder.settle()
+            assert [queue.session.id for queue in writer._sessions.values()] == ["C", "D"]
+            assert unsealed(store) == ["C", "D"]
+    assert [session.id for session in sessions(store)] == names
+    for session in sessions(store):
+        check(session)
+        assert len(transcript(session)) == 4
+
+
+def test_sessions_opened_to_be_looked_at_and_those_of_lost_calls_are_let_go(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one_group: dict[str, Any] = {"group": "all"}
+    with recorded(store, **one_group) as recording:
+        for name in ("A", "B", "C"):
+            recording.call(OPENAI, [said(name)], "Hello.")
+    monkeypatch.setattr(recorder, "OPEN_SESSIONS", 0)
+    with recorded(store, **one_group) as recording:
+        recording.call(OPENAI, [said("D")], "Hello.")
+        with monkeypatch.context() as broken:
+            broken.setattr(SqlSession, "keep_exchange", lambda *_: 1 / 0)
+            recording.call(OPENAI, [said("E")], "Hello.")
+            recording.recorder.settle()
+        assert recording.recorder.failed
+        assert not recording.recorder._writer._sessions
+        assert unsealed(store) == []
+    assert len(sessions(store)) == 5
+
+
+def test_a_fork_of_a_session_that_was_let_go_needs_no_queue_of_it(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "OPEN_SESSIONS", 0)
+    before = [said("Hi."), answered("Hello.")]
+    with recorded(store) as recording:
+        recording.call(OPENAI, before[:1], "Hello.")
+        recording.call(OPENAI, [*before, said("A?")], "a")
+        recording.call(OPENAI, [*before, said("B?")], "b")
+        recording.recorder.settle()
+        assert not recording.recorder._writer._sessions
+    first, other = sessions(store)
+    assert other.header.parent == first.id
+
+
+def unsealed(store: SqlStore) -> list[str]:
+    """The sessions that have rows outside of segments."""
+    with store.database.read() as link:
+        rows = {row for (row,) in link.all("SELECT DISTINCT session_id FROM event")}
+    return [session.id for session in sessions(store) if session.row_id in rows]
 
 
 # Which session
