@@ -87,12 +87,16 @@ class Wiretap:
         far_reader, far_writer = await asyncio.open_connection(*self._far)
         wire = _Wire()
         self._wires.append(wire)
-        await asyncio.gather(
-            _pass_on(reader, far_writer, wire.sent),
-            _pass_on(far_reader, writer, wire.got),
-        )
-        for side in (writer, far_writer):
-            side.close()
+        try:
+            await asyncio.gather(
+                _pass_on(reader, far_writer, wire.sent),
+                _pass_on(far_reader, writer, wire.got),
+            )
+        except asyncio.CancelledError:
+            pass  # the tap stops; before Python 3.12 asyncio logs a connection whose task was cancelled
+        finally:
+            for side in (writer, far_writer):
+                side.close()
 
 
 async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heard: bytearray) -> None:
