@@ -24,11 +24,8 @@ from playhead.web.server import serving
 CREATED_MS = 1_780_000_000_000
 TOOL = {"name": "look", "description": "Looks.", "parameters": {"type": "object", "properties": {}}}
 
-SILENCE_S = 1.0
-"""How long a client waits for more of an answer that says no more."""
-
 LONG_S = 60.0
-"""How long it waits for any other."""
+"""How long a client waits for an answer that goes on, or ends."""
 
 
 @dataclass(frozen=True)

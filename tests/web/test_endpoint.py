@@ -14,7 +14,8 @@ import anthropic
 import httpx
 import openai
 import pytest
-from replayed import SILENCE_S, STOP, Json, endpoint, failed, keep, text
+from patience import patiently
+from replayed import LONG_S, STOP, Json, endpoint, failed, keep, text
 
 import playhead
 from playhead.eventstore.exchange import Exchange
@@ -65,7 +66,7 @@ def by_anthropic(url: str, **more: Any) -> Any:
         return stream.get_final_message()
 
 
-def read(url: str, got: list[bytes], timeout: float = 20) -> None:
+def read(url: str, got: list[bytes], timeout: float = LONG_S) -> None:
     """Collects the pieces of a stream in ``got``, until whatever ends it."""
     with httpx.stream("POST", url + "/chat/completions", json={"stream": True}, timeout=timeout) as answer:
         got.extend(answer.iter_bytes())
@@ -74,7 +75,7 @@ def read(url: str, got: list[bytes], timeout: float = 20) -> None:
 def post(url: str, body: Any = None, path: str = "/chat/completions", **headers: str) -> httpx.Response:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     asked = {"stream": True, "messages": SAY} if body is None else body
-    return httpx.post(url + path, json=asked, headers=named, timeout=20)
+    return httpx.post(url + path, json=asked, headers=named, timeout=LONG_S)
 
 
 # Answers
@@ -212,13 +213,18 @@ def test_a_body_that_ended_early_ends_cleanly_without_its_last_event(store: Stor
     ids=["no-finish", "timeout", "aborted"],
 )
 def test_a_call_that_never_ended_says_what_it_said_and_then_nothing(store: Store, chunks: list[Json]) -> None:
-    got: list[bytes] = []
-    with endpoint(keep(store, "s", chunks)) as (served, url):
-        with pytest.raises(httpx.ReadTimeout):
-            read(url, got, timeout=SILENCE_S)
-        assert b'"half"' in b"".join(got)
-        assert served.all_served.wait(20), "the client is gone, and the answer with it"
-    assert served.misses == []
+    session = keep(store, "s", chunks)
+
+    def check(silence_s: float) -> None:
+        got: list[bytes] = []
+        with endpoint(session) as (served, url):
+            with pytest.raises(httpx.ReadTimeout):
+                read(url, got, timeout=silence_s)
+            assert b'"half"' in b"".join(got)
+            assert served.all_served.wait(LONG_S), "the client is gone, and the answer with it"
+        assert served.misses == []
+
+    patiently(check)
 
 
 @pytest.mark.parametrize("chunks", [[], [failed("TIMEOUT")]], ids=["unanswered", "timeout"])
@@ -334,7 +340,7 @@ def test_what_is_no_request_is_a_miss_that_says_so(
     store: Store, path: str, content: bytes, words: str
 ) -> None:
     with endpoint(keep(store, "s", [*text("a"), STOP])) as (served, url):
-        answer = httpx.post(url + path, content=content)
+        answer = httpx.post(url + path, content=content, timeout=LONG_S)
         assert answer.status_code == 422
         assert words in answer.json()["error"]["message"]
         assert len(served.misses) == 1
@@ -343,8 +349,8 @@ def test_what_is_no_request_is_a_miss_that_says_so(
 
 def test_other_methods_and_paths_are_not_found_and_no_miss(store: Store) -> None:
     with endpoint(keep(store, "s", [*text("a"), STOP])) as (served, url):
-        assert httpx.get(url).status_code == 404
-        assert httpx.put(url + "/chat/completions").status_code == 404
+        assert httpx.get(url, timeout=LONG_S).status_code == 404
+        assert httpx.put(url + "/chat/completions", timeout=LONG_S).status_code == 404
     assert served.misses == []
 
 
@@ -456,7 +462,8 @@ def test_subagents_of_subagents_belong_to_the_session_and_forks_do_not(store: St
 
 
 def overridden(session: Session, document: Any, folder: Path = Path()) -> Any:
-    return endpoint(session, settings=Settings(override=parse_override(document), folder=folder))
+    settings = Settings(override=parse_override(document), folder=folder, search_s=LONG_S)
+    return endpoint(session, settings=settings)
 
 
 def test_an_override_replaces_one_call_and_leaves_the_others(store: Store) -> None:
@@ -482,12 +489,17 @@ def test_a_throw_before_any_chunk_is_a_status_and_after_some_an_event(store: Sto
 
 def test_a_hang_says_that_it_is_there_and_then_nothing(store: Store, tmp_path: Path) -> None:
     document = [{"kind": "hang", "readyFile": "ready"}]
-    got: list[bytes] = []
-    with overridden(keep(store, "s", *says("1")), document, tmp_path) as (_, url):
-        with pytest.raises(httpx.ReadTimeout):
-            read(url, got, timeout=SILENCE_S)
-        assert b'"content":"partial"' in b"".join(got)
-        assert (tmp_path / "ready").exists()
+    session = keep(store, "s", *says("1"))
+
+    def check(silence_s: float) -> None:
+        got: list[bytes] = []
+        with overridden(session, document, tmp_path) as (_, url):
+            with pytest.raises(httpx.ReadTimeout):
+                read(url, got, timeout=silence_s)
+            assert b'"content":"partial"' in b"".join(got)
+            assert (tmp_path / "ready").exists()
+
+    patiently(check)
 
 
 def test_placeholders_are_filled_from_the_request(store: Store) -> None:

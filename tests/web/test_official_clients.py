@@ -16,6 +16,7 @@ silence                       a timeout, from the HTTP library below once a stre
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import anthropic
@@ -30,20 +31,19 @@ from official_clients import (
     same_calls,
     wanted,
 )
+from patience import patiently
 from recorded_scenarios import sessions_of
 from reference import shared_path
-from replayed import SILENCE_S, endpoint
+from replayed import LONG_S, endpoint
 
 from playhead.eventstore.assembler import BlockAssembler
 from playhead.eventstore.chunks import FinishChunk
 from playhead.eventstore.failures import Failure
+from playhead.eventstore.log import Session
 from playhead.eventstore.reasons import FinishError
 from playhead.web.recording import RecordedCall, Recording
 
 SAY: list[Any] = [{"role": "user", "content": "Hi"}]
-LONG_S = 20.0
-"""How long a client waits for an answer that has an end."""
-
 BROKEN = (openai.APIConnectionError, anthropic.APIConnectionError)
 
 
@@ -65,7 +65,7 @@ def read(call: RecordedCall, url: str, timeout_s: float, *, stream: bool) -> dic
             return as_anthropic_read(events.get_final_message())
 
 
-def consume(call: RecordedCall, url: str, *, stream: bool) -> None:
+def consume(call: RecordedCall, url: str, silence_s: float, *, stream: bool) -> None:
     """Have the client read the next answer, and compare what it gets, or raises, with what was recorded."""
     chunks = [timed.chunk for timed in call.chunks()]
     last = chunks[-1] if chunks else None
@@ -79,7 +79,7 @@ def consume(call: RecordedCall, url: str, *, stream: bool) -> None:
     raised: Exception | None = None
     is_silent = not has_end or (failure is not None and failure.code in ("TIMEOUT", "ABORTED"))
     try:
-        got = read(call, url, SILENCE_S if is_silent else LONG_S, stream=stream)
+        got = read(call, url, silence_s if is_silent else LONG_S, stream=stream)
     except Exception as error:
         raised = error
     where = (call, stream, got, raised)
@@ -122,12 +122,15 @@ def _tells(failure: Failure, raised: Exception | None, *, stream: bool, first: b
 def consume_all(scenario: Scenario) -> None:
     with sessions_of(scenario) as sessions:
         for session in sessions.values():
-            calls = Recording.of(session).calls
             for stream in (True, False):
-                with endpoint(session) as (served, url):
-                    for call in calls:
-                        consume(call, url, stream=stream)
-                assert (served.misses, served.unserved()) == ([], [])
+                patiently(partial(consume_session, session, stream=stream))
+
+
+def consume_session(session: Session, silence_s: float, *, stream: bool) -> None:
+    with endpoint(session) as (served, url):
+        for call in Recording.of(session).calls:
+            consume(call, url, silence_s, stream=stream)
+    assert (served.misses, served.unserved()) == ([], [])
 
 
 FEW = (

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import httpx
 import pytest
 from exchanges import CHAT_RUNTIMES, MESSAGES_RUNTIMES, Exchange, Scenario, scenarios
+from patience import patiently
 from recorded_scenarios import sessions_of
 from reference import shared_path
-from replayed import LONG_S, SILENCE_S, Got, ask_one, endpoint
+from replayed import LONG_S, Got, ask_one, endpoint
 
 from playhead.eventstore.assembler import BlockAssembler
 from playhead.eventstore.chunk_source import ModelRequest
@@ -81,17 +83,19 @@ def speaks_up(call: RecordedCall) -> bool:
 def serve_all(scenario: Scenario) -> None:
     with sessions_of(scenario) as sessions:
         for session in sessions.values():
-            calls = Recording.of(session).calls
-            with endpoint(session, settings=STRICT) as (served, url):
-                got = [
-                    ask_one(
-                        url, call.dialect, with_instruction(call), LONG_S if speaks_up(call) else SILENCE_S
-                    )
-                    for call in calls
-                ]
-            assert (served.misses, served.unserved()) == ([], [])
-            for call, answer in zip(calls, got, strict=True):
-                assert_same(call, answer)
+            patiently(partial(serve, session))
+
+
+def serve(session: Session, silence_s: float) -> None:
+    calls = Recording.of(session).calls
+    with endpoint(session, settings=STRICT) as (served, url):
+        got = [
+            ask_one(url, call.dialect, with_instruction(call), LONG_S if speaks_up(call) else silence_s)
+            for call in calls
+        ]
+    assert (served.misses, served.unserved()) == ([], [])
+    for call, answer in zip(calls, got, strict=True):
+        assert_same(call, answer)
 
 
 @pytest.mark.parametrize("scenario", FEW)
@@ -156,10 +160,10 @@ def test_recorded_request_bodies_get_their_recorded_answers_one_after_the_other(
             changed = {**exchange.request, "messages": exchange.request["messages"][:-1]}
             path = url + call.dialect.path
             headers = {name: value for name, value in exchange.headers.items() if name.startswith("x-deep")}
-            missed = httpx.post(path, json=changed, headers=headers)
+            missed = httpx.post(path, json=changed, headers=headers, timeout=LONG_S)
             assert missed.json()["error"]["code"] == "playhead_miss"
             assert "messages" in missed.json()["error"]["message"]
-            answer = httpx.post(path, json=exchange.request, headers=headers, timeout=20)
+            answer = httpx.post(path, json=exchange.request, headers=headers, timeout=LONG_S)
             assert answer.status_code == exchange.status
             assert ("x-playhead-synthesised" in answer.headers) == exchange.is_summary
             if exchange.status != 200:
