@@ -43,6 +43,11 @@ class Items:
         return self._state.turn
 
     @property
+    def inherited_to(self) -> int:
+        """The seq up to which all is the parent's, as far as it is known."""
+        return self._state.inherited.to_seq
+
+    @property
     def pending(self) -> list[ToolCall]:
         """Tool calls that have no result yet, in the order in which they were asked for."""
         return [item for item in self._open() if isinstance(item, ToolCall)]

@@ -22,6 +22,7 @@ from playhead.cli.transcript_words import (
     arguments_line,
     call_problem,
     compaction_words,
+    cut_words,
     failure_words,
     folded_words,
     retry_words,
@@ -176,6 +177,8 @@ class ReplayText:
                 self._ending(
                     f"cancelled here; {rest}" if self._said else "cancelled before anything came", "yellow"
                 )
+            case "crashed" if attempt.is_inherited:  # the process died, or the fork was made here
+                self._ending("cut off here, in the middle of the model's answer", "yellow")
             case "crashed":
                 self._ending("the process died here, in the middle of the model's answer", "red")
             case "open":
@@ -227,7 +230,7 @@ class ReplayText:
             case Turn():
                 for left in item.items:
                     self._item(left)  # type: ignore[arg-type]
-                self._turn_ended(item.ending)
+                self._turn_ended(item)
 
     def _message(self, message: Message) -> None:
         if message.role in _UNSEEN:
@@ -288,9 +291,9 @@ class ReplayText:
         self._gap("mark")
         self._put(self._layout.mark(mark))
 
-    def _turn_ended(self, ending: Ending | None) -> None:
+    def _turn_ended(self, turn: Turn) -> None:
         """How a turn ended, unless that is plain from what stands above."""
-        match ending:
+        match turn.ending:
             case None:
                 self._remark("the turn has no end: it is still running, or was cut off", "yellow")
             case Ending(reason="error", failure=failure) if failure is not None:
@@ -299,7 +302,7 @@ class ReplayText:
             case Ending(reason="aborted", cause=cause):
                 self._remark(f"turn cancelled by {cause}" if cause else "turn cancelled", "yellow")
             case Ending(reason="interrupted"):
-                self._remark("cut off here by a crash; a repair closed the turn", "red")
+                self._remark(*cut_words(turn, self._items.inherited_to))
             case Ending(reason="blocked"):
                 self._remark("turn refused before the model was called", "yellow")
             case Ending(reason="completed" | "max-tokens"):

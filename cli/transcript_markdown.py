@@ -84,7 +84,10 @@ def lines(
 
 
 def _heading(turn: Turn, inherited_to: int) -> str:
-    parts = [f"Turn {'?' if turn.number is None else turn.number}", inline(ending_words(turn)[0])]
+    parts = [
+        f"Turn {'?' if turn.number is None else turn.number}",
+        inline(ending_words(turn, inherited_to)[0]),
+    ]
     parts.append(units.when(turn.time_ms))
     if turn.duration_ms is not None:
         parts.append(units.duration(turn.duration_ms))

@@ -19,6 +19,7 @@ from playhead.cli.transcript_words import (
     attempt_words,
     call_problem,
     compaction_words,
+    cut_words,
     ending_words,
     failure_words,
     folded_words,
@@ -85,7 +86,7 @@ class TranscriptText:
     # Turns
 
     def _heading(self, turn: Turn) -> str:
-        word, style = ending_words(turn)
+        word, style = ending_words(turn, self.inherited_to)
         parts = [
             paint(f"Turn {'?' if turn.number is None else turn.number}", "bold"),
             paint(units.when(turn.time_ms), "dim"),
@@ -128,7 +129,7 @@ class TranscriptText:
             yield from self.layout.block(f"turn failed: {failure_words(ending.failure)}", "red")
         elif ending.reason == "interrupted":
             yield ""
-            yield from self.layout.block("cut off here by a crash; a repair closed the turn", "red")
+            yield from self.layout.block(*cut_words(turn, self.inherited_to))
 
     # Items
 

@@ -28,7 +28,6 @@ _ENDINGS = {
     "error": ("failed", "red"),
     "max-tokens": ("limit of output reached", "yellow"),
     "blocked": ("refused before it began", "yellow"),
-    "interrupted": ("cut off by a crash", "red"),
     "unknown": ("ended, nobody knows how", "yellow"),
 }
 
@@ -44,14 +43,30 @@ _GOALS = {
 }
 
 
-def ending_words(turn: Turn) -> tuple[str, str]:
-    """How the turn ended, and a style for it."""
+def ending_words(turn: Turn, inherited_to: int) -> tuple[str, str]:
+    """How the turn ended, and a style for it; the first ``inherited_to`` events are the parent's."""
     if turn.ending is None:
         return "open", "yellow"
+    if turn.ending.reason == "interrupted":
+        where, style = _cut(turn, inherited_to)
+        return f"cut off {where}", style
     word, style = _ENDINGS.get(turn.ending.reason, (turn.ending.reason, "yellow"))
     if turn.ending.cause is not None:
         word += f" by {turn.ending.cause}"
     return clipped(word, 80), style
+
+
+def cut_words(turn: Turn, inherited_to: int) -> tuple[str, str]:
+    """Where a turn that a repair closed was cut off, and a style for it."""
+    where, style = _cut(turn, inherited_to)
+    return f"cut off here, {where}; a repair closed the turn", style
+
+
+def _cut(turn: Turn, inherited_to: int) -> tuple[str, str]:
+    """What cut off a turn that a repair closed. Forks repair as well; an inherited turn does not tell which it was."""
+    if turn.ended_seq is None or turn.ended_seq >= inherited_to:
+        return "by a crash", "red"
+    return "at the fork" if turn.ended_seq == inherited_to - 1 else "by a crash or a fork", "yellow"
 
 
 def failure_words(failure: CallFailure) -> str:

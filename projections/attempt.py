@@ -6,7 +6,7 @@ Outcomes:
 ``finished``   the answer is whole, or a message was made of it; ``finish`` says why it stopped
 ``failed``     the provider or the connection failed; ``failure`` says how
 ``cancelled``  somebody stopped it; a message may hold the part that had come
-``crashed``    the process died while the answer came (the turn was closed by a repair, or never)
+``crashed``    a repair closed its turn while the answer came, or nothing did: the process died, or it was forked there
 ``open``       it began, and nothing behind it says how it ended
 ``unanswered`` a step, or a retry, was begun and nothing at all came of it
 ============== ============================================================================================

@@ -9,7 +9,7 @@ States:
 ``empty``  no turn was ever started
 ``open``   a turn is open: somebody works on it, or died and has not come back yet
 ``crashed`` the last turn was closed by a repair, because the process that ran it had died
-``idle``   the last turn is over
+``idle``   the last turn is over, or the parent's: what the session inherited stands still
 ========== ======================================================================================
 """
 
@@ -61,8 +61,8 @@ class Counts(msgspec.Struct, frozen=True, rename="camel"):
 class SessionLine(msgspec.Struct, frozen=True, rename="camel"):
     """See the module. ``next_seq`` is the one behind the last event seen.
 
-    ``prompt`` is what stands in for a title; ``ending`` is how the last turn ended. ``mode`` and ``label`` are those
-    of a subagent, as its descriptor says.
+    ``prompt`` is what stands in for a title; ``ending`` is how the last turn ended, ``ended_seq`` where. ``mode`` and
+    ``label`` are those of a subagent, as its descriptor says.
     """
 
     header: Header
@@ -77,6 +77,7 @@ class SessionLine(msgspec.Struct, frozen=True, rename="camel"):
     turn_open: bool = False
     turn: int | None = None
     ending: str | None = None
+    ended_seq: int = -1
     provider: str | None = None
     model: str | None = None
     mode: str | None = None
@@ -89,7 +90,8 @@ class SessionLine(msgspec.Struct, frozen=True, rename="camel"):
             return "open"
         if self.ending is None:
             return "empty"
-        return "crashed" if self.ending == "interrupted" else "idle"
+        is_own = not self.inherited.covers(self.ended_seq)
+        return "crashed" if self.ending == "interrupted" and is_own else "idle"
 
     @property
     def shown_title(self) -> str | None:
@@ -141,9 +143,9 @@ def _turn_start(state: SessionLine, event: Recorded, data: dict[str, Any]) -> Se
     return _count(replace(state, turn_open=True, turn=whole(data, "turn")), event, turns=1)
 
 
-def _turn_end(state: SessionLine, _event: Recorded, data: dict[str, Any]) -> SessionLine:
+def _turn_end(state: SessionLine, event: Recorded, data: dict[str, Any]) -> SessionLine:
     kind = members.text(members.inner(data, "reason"), "kind") or "unknown"
-    return replace(state, turn_open=False, ending=kind)
+    return replace(state, turn_open=False, ending=kind, ended_seq=event.seq)
 
 
 def _step_start(state: SessionLine, event: Recorded, _data: dict[str, Any]) -> SessionLine:
@@ -335,7 +337,7 @@ def _rows(state: SessionLine) -> Iterator[Row]:
 
 session_list: Projection[SessionLine] = Projection(
     name="session-list",
-    version=1,
+    version=2,
     state=SessionLine,
     handles=EVERY_TYPE,
     initial=_begin,

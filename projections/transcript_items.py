@@ -170,7 +170,7 @@ class Step(Item, frozen=True, tag="step"):
 
 class Ending(_Plain, frozen=True):
     """How a turn ended. ``reason`` is ``completed``, ``aborted`` (``cause`` says by whom), ``error``, ``max-tokens``,
-    ``blocked``, ``interrupted`` (closed after a crash), another word, or ``unknown``."""
+    ``blocked``, ``interrupted`` (closed by a repair), another word, or ``unknown``."""
 
     reason: str
     cause: str | None = None

@@ -52,7 +52,7 @@ TURNS = ReadTable(
         Column(
             "reason",
             "text",
-            "how it ended: completed, aborted, error, max-tokens, blocked, interrupted (closed after a crash), "
+            "how it ended: completed, aborted, error, max-tokens, blocked, interrupted (closed by a repair), "
             "another word, or unknown; null for one that was never closed",
             optional=True,
         ),

@@ -181,6 +181,26 @@ def test_a_crashed_session_needs_repair_and_the_fork_says_what_that_did(torn: Pl
     assert torn("fork", "child", "--repaired", "--json").json["closers"] == 0
 
 
+def test_a_turn_cut_off_by_a_repaired_fork_is_not_said_to_have_crashed(play: Play, tmp_path: Path) -> None:
+    begun = {"type": "block-start", "index": 0, "blockType": "text"}
+    events = [*CLOSED[:5], event(5, "assistant/chunk", {"turn": 1, "step": 1, "chunk": begun}), *CLOSED[6:]]
+    assert play("import", write(tmp_path / "s1.jsonl", events)).code == 0
+    assert play("fork", "s1", "--at", "6", "--repaired", "--id", "child").code == 0
+    assert play("fork", "child", "--id", "grandchild").code == 0
+    for session, words in (("child", "at the fork"), ("grandchild", "by a crash or a fork")):
+        shown = play("show", session).out.decode()
+        assert "Turn 1" in shown
+        assert f"cut off {words}" in shown
+        assert f"cut off here, {words}; a repair closed the turn" in shown
+        assert f"cut off {words}" in play("show", session, "--format", "markdown").out.decode()
+        replayed = play("replay", session, "--speed", "max").out.decode()
+        assert "cut off here, in the middle of the model's answer" in replayed
+        assert f"cut off here, {words}" in replayed
+        for said in (shown, replayed):
+            assert "by a crash;" not in said
+            assert "died" not in said
+
+
 def test_an_open_turn_before_the_damage_is_wrong_usage(torn: Play) -> None:
     ran = torn("fork", "s1", "--at", "7")
     assert ran.code == 2

@@ -108,6 +108,14 @@ def test_the_state_of_a_session_is_that_of_its_last_turn() -> None:
     assert state(start, repaired, start, over) == "idle"
 
 
+def test_a_fork_did_not_crash_where_its_parent_was_cut_off() -> None:
+    forked = SessionHeader(SessionId("s"), 1, parent=SessionId("p"), seed_length=2)
+    events = [("turn/start", {"turn": 1}), ("turn/end", {"turn": 1, "reason": {"kind": "interrupted"}})]
+    assert view(session_list, log(*events, header=forked))["state"] == "idle"
+    again = [("turn/start", {"turn": 2}), ("turn/end", {"turn": 2, "reason": {"kind": "interrupted"}})]
+    assert view(session_list, log(*events, *again, header=forked))["state"] == "crashed"
+
+
 def test_the_first_prompt_stands_in_until_there_is_a_title() -> None:
     untitled = (
         prompt("\x1b[1m  "),
