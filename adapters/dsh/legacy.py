@@ -64,6 +64,8 @@ def turn_end(fact: Recorded) -> Recorded:
         return fact
     reason = data["reason"]
     kind = reason.get("kind")
+    if not isinstance(kind, str):
+        return fact
     if kind in CLOSED_REASONS:
         if len(reason) > 1:
             refuse(fact, f"turn/end: the reason {kind} has further members")

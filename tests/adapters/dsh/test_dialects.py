@@ -103,6 +103,16 @@ def test_any_data_is_upcast_or_refused_and_what_is_upcast_is_current(
     assert all(one is other for one, other in zip(again, events, strict=True))
 
 
+NO_WORDS: list[Any] = [None, 1, [], ["completed"], {"kind": "completed"}]
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+@pytest.mark.parametrize("kind", NO_WORDS, ids=repr)
+def test_a_turn_end_whose_reason_is_no_word_is_read_as_it_is(name: str, kind: Any) -> None:
+    event = fact(0, "turn/end", {"turn": 1, "reason": {"kind": kind}})
+    assert logical(name, [event])[0] is event
+
+
 RETIRED = [
     "steering/message",
     "mode/set",
