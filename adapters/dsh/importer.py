@@ -50,18 +50,20 @@ OnFile = Callable[[Progress], None]
 
 def import_paths(
     archive: Archive,
-    paths: Iterable[str | os.PathLike[str]],
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
     on_file: OnFile | None = None,
     keep_frames: bool = False,
     stdin: BinaryIO | None = None,
 ) -> Report:
-    """Take everything at ``paths`` into ``archive``, and say what became of it.
+    """Take everything at ``paths``, or at the one path that is given, into ``archive``, and say what became of it.
 
     ``-`` is a log on standard input, or on ``stdin``. ``on_file`` hears of the progress at the begin of each
     file, now and then in it, and at its end. With ``keep_frames`` compressed frames are kept as bytes even
     where they could be made again. Nothing is raised for what the files hold, or for a path that is missing.
     """
+    if isinstance(paths, str | os.PathLike):
+        paths = (paths,)  # a text is an iterable of texts as well: "/a" would be the root, and a
     run = _Run(archive, on_file, keep_frames)
     found: list[Discovered | None] = []
     for path in paths:

@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from reference import shared_path
 
 from playhead.adapters.dsh import importer, paths
-from playhead.adapters.dsh.discover import APPLICATION_ID
+from playhead.adapters.dsh.discover import APPLICATION_ID, discover
 from playhead.adapters.dsh.importer import Progress, import_paths
 from playhead.adapters.dsh.report import Problem, Report
 from playhead.eventstore import envelope, zstd_frames
@@ -105,6 +105,17 @@ def test_logs_of_a_folder_are_taken_and_counted(tmp_path: Path) -> None:
     assert report.sessions == [("a", 1), ("b", 1)]
     assert report.clean
     assert list(archive.files) == [(str(tmp_path), "a.jsonl"), (str(tmp_path), "deep/b.jsonl.zstd")]
+
+
+@pytest.mark.parametrize("spelled", [str, Path])
+def test_one_path_is_as_good_as_a_list_of_one(
+    tmp_path: Path, spelled: Callable[[Path], str | Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, "a.jsonl", log("a"))
+    looked_at: list[str] = []
+    monkeypatch.setattr(importer, "discover", lambda path: looked_at.append(path) or discover(path))
+    assert import_paths(KeptLogs(), spelled(tmp_path)).sessions == [("a", 1)]
+    assert looked_at == [str(tmp_path)]
 
 
 def test_importing_again_reads_no_log_again_and_says_the_same(tmp_path: Path) -> None:
