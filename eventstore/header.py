@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from playhead.eventstore import json_text
-from playhead.eventstore.errors import NotALog
+from playhead.eventstore.errors import NotALog, UsageError
 from playhead.eventstore.ids import SessionId, is_safe_integer
 
 NEWEST_VERSION = 4
@@ -127,6 +127,15 @@ class SessionHeader:
             "agentPreset": self.agent_preset,
         }
         return json_text.dumps({key: value for key, value in members.items() if value is not None})
+
+    def new_line(self) -> bytes:
+        """``line()`` for a session that is to be made. Raises ``UsageError`` for one that nobody could open again."""
+        try:
+            line = self.line()
+            SessionHeader.parse(line)
+        except (NotALog, TypeError, ValueError) as error:
+            raise UsageError(f"session {self.id!r} cannot be made: {error}") from None
+        return line
 
 
 def same_creation(one: bytes, other: bytes) -> bool:

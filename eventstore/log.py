@@ -16,11 +16,12 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from playhead.eventstore import json_text
+from playhead.eventstore.errors import UsageError
 from playhead.eventstore.exchange import Exchange
 from playhead.eventstore.feed import Subscription
 from playhead.eventstore.findings import Finding
 from playhead.eventstore.header import SessionHeader
-from playhead.eventstore.ids import Idem, Position, Seq, SessionId
+from playhead.eventstore.ids import Idem, Position, Seq, SessionId, is_safe_integer
 from playhead.eventstore.recorded import Recorded, SurfaceOp, event_object
 
 Clock = Callable[[], int]
@@ -46,14 +47,20 @@ class NewEvent:
     def line(self, seq: int, time_ms: int) -> bytes:
         """The log line of this event at ``seq``, without line end; ``time_ms`` where it has no time of its own.
 
-        Raises ``NotLosslessJson`` when the data would not come back as it is.
+        Raises ``NotLosslessJson`` when the data would not come back as it is, ``UsageError`` for a type or a time that
+        would not.
         """
+        time_ms = time_ms if self.time_ms is None else self.time_ms
+        if not isinstance(self.type, str):
+            raise UsageError(f"the type of an event is text, not {self.type!r}")
+        if not is_safe_integer(time_ms):
+            raise UsageError(f"{self.type} at {time_ms!r}: a time is a whole number of epoch milliseconds")
         data = self.data.to_json() if hasattr(self.data, "to_json") else self.data
         json_text.require_lossless(data)
         event = event_object(
             self.type,
             seq,
-            time_ms if self.time_ms is None else self.time_ms,
+            time_ms,
             data,
             surface_op=self.surface_op,
             source_seqs=self.source_seqs,
@@ -120,8 +127,8 @@ class Session(Protocol):
 
         ``expected_seq`` must be the session's next seq, else ``WrongExpectedSeq``. A key ``idem`` that was
         used before returns the earlier result when types and data are the same (times do not count), else
-        raises ``IdempotencyConflict``. An empty append is a ``UsageError``; an imported session raises
-        ``ReadOnlySession``; a value that JSON would change raises ``NotLosslessJson``.
+        raises ``IdempotencyConflict``. An empty append is a ``UsageError``, and a type or a time that is none; an
+        imported session raises ``ReadOnlySession``; a value that JSON would change raises ``NotLosslessJson``.
         """
         ...
 
@@ -172,8 +179,10 @@ class Store(Protocol):
     """Many sessions, one order."""
 
     def create(self, header: SessionHeader, *, idem: Idem | str | None = None) -> Session:
-        """A new, empty session. The same key and header again give the same session; an id that is taken
-        raises ``SessionExists``."""
+        """A new, empty session. The same key and header again give the same session.
+
+        Raises ``SessionExists`` for an id that is taken, ``UsageError`` for a header that could not be read again.
+        """
         ...
 
     def create_from(self, header: SessionHeader, blocks: Iterable[bytes]) -> Session:

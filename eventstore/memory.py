@@ -33,7 +33,7 @@ class MemorySession:
     def __init__(self, log: MemoryLog, header: SessionHeader, idem: str | None) -> None:
         self._log = log
         self.header = header
-        self.header_line = header.line()
+        self.header_line = header.new_line()
         self.created_with = idem
         self._lines: list[bytes] = []
         self._facts: list[Recorded] = []

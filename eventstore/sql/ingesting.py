@@ -122,7 +122,9 @@ def take_lines(link: Link, header: SessionHeader, blocks: Iterable[bytes]) -> Ta
 
     Raises ``UsageError`` for other lines.
     """
-    writer = SegmentWriter(link, session_row.insert(link, empty_row(header, header.line(), Native.name, 1)))
+    writer = SegmentWriter(
+        link, session_row.insert(link, empty_row(header, header.new_line(), Native.name, 1))
+    )
     try:
         for block in blocks:
             writer.write(block)

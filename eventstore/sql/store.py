@@ -123,8 +123,7 @@ class SqlStore:
 
     def create(self, header: SessionHeader, *, idem: Idem | str | None = None) -> SqlSession:
         """A new, empty session. See ``log.Store.create``."""
-        line = header.line()
-        row = ingesting.empty_row(header, line, Native.name, 1)
+        row = ingesting.empty_row(header, header.new_line(), Native.name, 1)
         row = row._replace(idem=None if idem is None else escape(idem))
         try:
             with self.database.write() as link:

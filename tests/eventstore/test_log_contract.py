@@ -9,6 +9,7 @@ import itertools
 import tempfile
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,27 @@ def test_a_value_that_json_would_change_fails_the_whole_append(store: Any) -> No
 def test_an_empty_append_is_refused(store: Any) -> None:
     with pytest.raises(UsageError):
         store.create(head()).append([])
+
+
+@pytest.mark.parametrize("time_ms", [1.5, "1", True, 2**60])
+def test_an_event_with_a_time_that_would_not_come_back_is_refused(store: Any, time_ms: Any) -> None:
+    session = store.create(head())
+    with pytest.raises(UsageError, match=r"feedback/record at .*: a time is a whole number"):
+        session.append([note(), note(time_ms=time_ms)])
+    assert (session.next_seq, list(store.read_all())) == (0, [])
+
+
+@pytest.mark.parametrize(
+    "members", [{"created_ms": 1.5}, {"created_ms": -1}, {"cwd": Path("/w")}, {"version": 99}]
+)
+def test_a_session_that_could_not_be_opened_again_is_not_made(store: Any, members: Any) -> None:
+    made = store.create(head("sound"))
+    header = replace(head(), **members)
+    with pytest.raises(UsageError):
+        store.create(header)
+    with pytest.raises(UsageError):
+        store.create_from(header, [])
+    assert [info.id for info in store.sessions()] == [made.id]
 
 
 def test_creating_again_needs_the_same_key_and_header(store: Any) -> None:
