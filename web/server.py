@@ -25,6 +25,11 @@ from playhead.web.connection import EXTENSION, Connection
 
 LOOPBACK = "127.0.0.1"
 
+_IDLE_S = 3600
+"""How long a connection stays open for the next request. A client may send one in the moment in which it is closed, and
+sees it broken: so that moment comes long after anybody waits for a tool or a person.
+"""
+
 
 class AddressUnavailable(PlayheadError):
     """Nobody can listen there: another program does, or it is no address of this machine."""
@@ -94,6 +99,7 @@ class Server:
             access_log=False,
             server_header=False,
             date_header=False,
+            timeout_keep_alive=_IDLE_S,
         )
         self._uvicorn = _Uvicorn(config, self._ready)
         self._loop = asyncio.get_running_loop()
