@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
@@ -141,7 +142,8 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    """The public names and those that every module has, not what is imported here to make them."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
 
 @cache
@@ -166,11 +168,11 @@ def dialects() -> dict[str, Dialect]:
     return known
 
 
-def open_store(url: str, *, create: bool = True) -> ProjectedStore:
+def open_store(url: str | PathLike[str], *, create: bool = True) -> ProjectedStore:
     """The store at ``url``: ``sqlite:///FILE``, a file, ``sqlite://`` (in memory) or ``postgresql://...``.
 
     A missing store is made; with ``create=False`` ``StoreUnavailable`` says so. Use it in ``with``.
     """
     from playhead.projections.materialised import ProjectedStore
 
-    return ProjectedStore.open(url, create=create, dialects=dialects().values())
+    return ProjectedStore.open(fspath(url), create=create, dialects=dialects().values())

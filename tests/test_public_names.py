@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +17,22 @@ def test_a_public_name_is_there_and_is_named_so_where_it_comes_from(name: str) -
     found = getattr(playhead, name)
     assert name in dir(playhead)
     assert getattr(found, "__name__", name) == name
+
+
+def test_nothing_else_is_offered() -> None:
+    assert {name for name in dir(playhead) if not name.startswith("__")} == set(playhead.__all__)
+
+
+def test_a_store_is_opened_by_its_path_however_that_is_written(tmp_path: Path) -> None:
+    with playhead.open_store(tmp_path / "s.sqlite") as made:
+        made.create(playhead.SessionHeader(playhead.SessionId("a"), 1))
+    with playhead.open_store(str(tmp_path / "s.sqlite"), create=False) as again:
+        assert again.session("a").id == "a"
+
+
+def test_the_command_runs_as_a_module() -> None:
+    ran = subprocess.run([sys.executable, "-m", "playhead", "--version"], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"playhead {version('playhead')}\n", "")
 
 
 def test_every_name_that_is_loaded_later_is_public() -> None:
