@@ -91,8 +91,8 @@ def serve(
         sessions = with_subagents(named)
         damaged = [damage.tell(session.id, session.info.findings) for session in sessions]
         endpoint, server = stack.enter_context(_serving(sessions, match.value, pace, override, host, port))
-        _tell_start(endpoint, server, json=json, once=once)
         with contextlib.suppress(KeyboardInterrupt):
+            _tell_start(endpoint, server, json=json, once=once)
             (endpoint.all_served if once else threading.Event()).wait()
         server.stop()
         _tell_end(endpoint, json)
