@@ -8,12 +8,14 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import children
 import httpx
 import pytest
 from cli_runner import Play
+from patience import patiently
+from scripted_server import LONG_S
 
 from playhead.cli.speed import speed_of
 from playhead.eventstore.errors import UsageError
@@ -21,6 +23,8 @@ from playhead.eventstore.errors import UsageError
 ROOT = Path(__file__).resolve().parents[2]
 PANCAKES = ROOT / "examples" / "sessions" / "native-pancakes.jsonl"
 CALLS = 4
+STATUSES = [0, 200, 200, 0]
+"""What they get: the connection of the first broke, the last was never answered."""
 
 
 class Serving:
@@ -31,13 +35,20 @@ class Serving:
         assert self.process.stdout is not None
         self.first = self.process.stdout.readline().decode().strip()
 
-    def ask(self, url: str = "", times: int = 1) -> list[int]:
-        """The statuses that so many calls get; 0 for a connection that broke."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def ask(self, url: str = "", times: int = 1, silence_s: float = LONG_S) -> list[int]:
+        """The statuses that so many calls get; 0 for a connection that broke, or an answer that never came."""
         found = []
         for _ in range(times):
             try:
                 body = {"messages": [{"role": "user", "content": "Hi"}]}
-                answer = httpx.post((url or self.first) + "/chat/completions", json=body, timeout=20)
+                answer = httpx.post((url or self.first) + "/chat/completions", json=body, timeout=silence_s)
                 found.append(answer.status_code)
             except httpx.HTTPError:
                 found.append(0)
@@ -47,60 +58,67 @@ class Serving:
         """How it ends once it gets a signal, or by itself."""
         if how is not None:
             self.process.send_signal(how)
-        out, err = self.process.communicate(timeout=60)
+        out, err = self.process.communicate(timeout=LONG_S)
         assert b"Traceback" not in err, err
         return children.Ended(self.process.returncode, out, err.decode())
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_a_server_that_is_stopped_did_what_it_should(how: int) -> None:
-    serving = Serving("--replay", PANCAKES)
-    assert serving.first.startswith("http://127.0.0.1:")
-    assert serving.ask(times=2)[1] == 200
-    ended = serving.end(how)
-    assert (ended.code, ended.out) == (0, b"")
-    assert "native-pancakes: 4 calls" in ended.err
-    assert "not all served: native-pancakes: 4 calls, 2 of them were asked for" in ended.err
+    with Serving("--replay", PANCAKES) as serving:
+        assert serving.first.startswith("http://127.0.0.1:")
+        assert serving.ask(times=2)[1] == 200
+        ended = serving.end(how)
+        assert (ended.code, ended.out) == (0, b"")
+        assert "native-pancakes: 4 calls" in ended.err
+        assert "not all served: native-pancakes: 4 calls, 2 of them were asked for" in ended.err
 
 
 def test_misses_are_listed_at_the_end_and_make_the_exit_code_1() -> None:
-    serving = Serving("--replay", PANCAKES, "--match", "strict")
-    assert serving.ask() == [422]
-    ended = serving.end()
-    assert ended.code == 1
-    assert "missed: /chat/completions: call 1 of session 'native-pancakes'" in ended.err
-    assert "messages[" in ended.err
+    with Serving("--replay", PANCAKES, "--match", "strict") as serving:
+        assert serving.ask() == [422]
+        ended = serving.end()
+        assert ended.code == 1
+        assert "missed: /chat/completions: call 1 of session 'native-pancakes'" in ended.err
+        assert "messages[" in ended.err
 
 
 def test_once_ends_by_itself_when_every_call_was_answered() -> None:
-    serving = Serving("--replay", PANCAKES, "--once")
-    assert 422 not in serving.ask(times=CALLS)
-    ended = serving.end(None)
-    assert ended.code == 0
-    assert "serving until every call was answered, or Ctrl-C" in ended.err
-    assert "4 calls served" in ended.err
+    def check(silence_s: float) -> None:
+        with Serving("--replay", PANCAKES, "--once") as serving:
+            assert serving.ask(times=CALLS, silence_s=silence_s) == STATUSES
+            ended = serving.end(None)
+        assert ended.code == 0
+        assert "serving until every call was answered, or Ctrl-C" in ended.err
+        assert "4 calls served" in ended.err
+
+    patiently(check)
 
 
 def test_json_is_one_line_at_the_start_and_one_at_the_end() -> None:
-    serving = Serving("--replay", PANCAKES, "--json")
-    start = json.loads(serving.first)
-    assert start["sessions"] == [{"session": "native-pancakes", "calls": CALLS}]
-    assert serving.ask(start["url"], times=CALLS + 1)[-1] == 422
-    ended = serving.end()
-    end = json.loads(ended.out)
-    assert (end["served"], end["unserved"], ended.code) == (CALLS, [], 1)
-    assert end["misses"][0]["path"] == "/chat/completions"
+    def check(silence_s: float) -> None:
+        with Serving("--replay", PANCAKES, "--json") as serving:
+            start = json.loads(serving.first)
+            assert start["sessions"] == [{"session": "native-pancakes", "calls": CALLS}]
+            assert serving.ask(start["url"], CALLS + 1, silence_s) == [*STATUSES, 422]
+            ended = serving.end()
+        end = json.loads(ended.out)
+        assert (end["served"], end["unserved"], ended.code) == (CALLS, [], 1)
+        assert end["misses"][0]["path"] == "/chat/completions"
+
+    patiently(check)
 
 
 def test_a_silent_call_does_not_hold_the_end_up(tmp_path: Path) -> None:
     override = tmp_path / "override.json"
     override.write_text('[{"kind": "hang", "readyFile": "ready"}]')
-    serving = Serving("--replay", PANCAKES, "--override", override)
-    with httpx.stream("POST", f"{serving.first}/chat/completions", json={"stream": True}) as answer:
-        assert b"partial" in next(answer.iter_bytes())
-        children.wait_for((tmp_path / "ready").exists, serving.process)
-        ended = serving.end()
-    assert ended.code == 0
+    with Serving("--replay", PANCAKES, "--override", override) as serving:
+        asked = {"json": {"stream": True}, "timeout": LONG_S}
+        with httpx.stream("POST", f"{serving.first}/chat/completions", **asked) as answer:
+            assert b"partial" in next(answer.iter_bytes())
+            children.wait_for((tmp_path / "ready").exists, serving.process)
+            ended = serving.end()
+        assert ended.code == 0
 
 
 def test_a_taken_port_is_said_in_one_line(play: Play) -> None:
@@ -174,10 +192,10 @@ def test_what_is_no_speed_is_refused(word: str) -> None:
 
 
 def test_a_reader_who_goes_away_ends_nothing() -> None:
-    serving = Serving("--replay", PANCAKES)
-    assert serving.process.stderr is not None
-    serving.process.stderr.close()
-    assert serving.ask(times=2)[1] == 200
-    serving.process.send_signal(signal.SIGINT)
-    assert serving.process.wait(timeout=60) in (0, 141)
-    assert isinstance(serving.process, subprocess.Popen)
+    with Serving("--replay", PANCAKES) as serving:
+        assert serving.process.stderr is not None
+        serving.process.stderr.close()
+        assert serving.ask(times=2)[1] == 200
+        serving.process.send_signal(signal.SIGINT)
+        assert serving.process.wait(timeout=LONG_S) in (0, 141)
+        assert isinstance(serving.process, subprocess.Popen)

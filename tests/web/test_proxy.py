@@ -66,6 +66,12 @@ def store(tmp_path: Path) -> Iterator[SqlStore]:
         yield opened
 
 
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that is slow to send its request is still heard."""
+    monkeypatch.setattr("playhead.web.proxy._PATIENCE_S", LONG_S)
+
+
 def post(url: str, body: Any = None, **more: Any) -> httpx.Response:
     return httpx.post(url, json=ASKED if body is None else body, timeout=LONG_S, **more)
 
@@ -193,7 +199,11 @@ def test_an_encoded_answer_passes_as_it_is(store: SqlStore, encoding: str, packe
         scripted_server(Answer(steps=steps, headers=headers)) as upstream,
         proxied(store, upstream.url) as proxy,
         httpx.stream(
-            "POST", proxy.url + CHAT, json=ASKED, headers={"accept-encoding": "gzip, br, zstd;q=0.5"}
+            "POST",
+            proxy.url + CHAT,
+            json=ASKED,
+            headers={"accept-encoding": "gzip, br, zstd;q=0.5"},
+            timeout=LONG_S,
         ) as got,
     ):
         assert b"".join(got.iter_raw()) == packed
@@ -254,10 +264,11 @@ def test_other_methods_and_answers_without_a_body_pass(store: SqlStore, method: 
 
 
 def test_an_upstream_that_is_not_there_resets_the_client(store: SqlStore) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    with proxied(store, f"http://127.0.0.1:{port}") as proxy, pytest.raises(httpx.ReadError):
-        post(proxy.url + CHAT)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # taken, so that nobody else gets it, and nobody listens
+        port = silent.getsockname()[1]
+        with proxied(store, f"http://127.0.0.1:{port}") as proxy, pytest.raises(httpx.ReadError):
+            post(proxy.url + CHAT)
     assert outcomes(store) == [("failed", "TRANSPORT")]
     assert [kept.end for kept in only(store).exchanges()] == ["reset-before-response"]
 

@@ -8,6 +8,7 @@ import time
 
 import httpx
 import pytest
+from scripted_server import LONG_S
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
@@ -28,15 +29,16 @@ APP = Starlette(routes=[Route("/", hello)])
 
 def test_an_app_answers_on_a_free_port_and_is_gone_after_the_block() -> None:
     with serving(APP) as server:
-        assert httpx.get(server.url, params={"name": "Ada"}).text == "hello Ada"
+        assert httpx.get(server.url, params={"name": "Ada"}, timeout=LONG_S).text == "hello Ada"
     with pytest.raises(httpx.ConnectError):
-        httpx.get(server.url)
+        httpx.get(server.url, timeout=LONG_S)
 
 
 def test_two_servers_run_side_by_side() -> None:
     with serving(APP) as one, serving(APP) as other:
         assert one.port != other.port
-        assert httpx.get(one.url).text == httpx.get(other.url).text == "hello nobody"
+        answers = [httpx.get(server.url, timeout=LONG_S).text for server in (one, other)]
+        assert answers == ["hello nobody"] * 2
 
 
 def test_a_taken_port_is_an_error_that_says_which() -> None:
@@ -74,7 +76,7 @@ def test_an_answer_that_never_ends_does_not_hold_the_stop_up() -> None:
 
     def read() -> None:
         try:
-            with httpx.stream("GET", server.url) as answer:
+            with httpx.stream("GET", server.url, timeout=LONG_S) as answer:
                 for _ in answer.iter_bytes():
                     began.set()
         except httpx.HTTPError as error:
@@ -82,9 +84,9 @@ def test_an_answer_that_never_ends_does_not_hold_the_stop_up() -> None:
 
     reader = threading.Thread(target=read)
     reader.start()
-    assert began.wait(20)
+    assert began.wait(LONG_S)
     server.stop()
-    reader.join(20)
+    reader.join(LONG_S)
     assert len(broken) == 1
 
 
@@ -104,7 +106,7 @@ async def reset_after_much(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def read_slowly(url: str, taken: list[int]) -> None:
-    with httpx.stream("GET", url) as answer:
+    with httpx.stream("GET", url, timeout=LONG_S) as answer:
         for piece in answer.iter_bytes():
             if not taken:
                 time.sleep(0.2)  # the reader is slower than the writer
