@@ -13,7 +13,7 @@ import typer
 from playhead.cli import output, place, units
 from playhead.cli.app import DONE, FOUND_A_PROBLEM, command, explain
 from playhead.cli.destinations import Parts, destinations, session_places
-from playhead.cli.new_file import new_file, new_file_below
+from playhead.cli.new_file import new_file, new_file_below, new_folder
 from playhead.cli.progress import bar
 from playhead.cli.safe_text import safe
 from playhead.cli.target import GenerationOption, opened
@@ -134,8 +134,7 @@ def _export_all(folder: Path, versions: bool, force: bool, store: str | None) ->
         for info in native:
             made = held.session(info.id, generation=info.generation)
             jobs.append((places[info.id], partial(held.export, made, decoded=True)))
-        if not folder.is_dir():
-            folder.mkdir(parents=True)
+        new_folder(folder)
         written = problems = 0
         with bar("exporting", len(jobs)) as advance:
             for number, (parts, write) in enumerate(jobs, 1):

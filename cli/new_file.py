@@ -1,7 +1,9 @@
 """Writing files where the user said, and nowhere else.
 
-A file appears under its name only when it is whole. Nothing that exists is written over unless asked for, and
-no symbolic link below the target folder is followed: its parts are opened one by one, relative to each other.
+A file appears under its name only when it is whole, and it is on the disk when the context has ended: first its bytes,
+then its name, and the names of folders made for it. So neither a kill nor a loss of power leaves half of it there.
+Nothing that exists is written over unless asked for, and no symbolic link below the target folder is followed: its
+parts are opened one by one, relative to each other.
 """
 
 from __future__ import annotations
@@ -15,6 +17,19 @@ from pathlib import Path
 from typing import BinaryIO
 
 from playhead.eventstore.errors import UsageError
+
+
+def new_folder(path: Path) -> None:
+    """Make the folder ``path`` and those above it, where they are missing. Raises ``OSError``."""
+    if path.is_dir():
+        return
+    new_folder(path.parent)
+    path.mkdir()
+    above = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        _sync_folder(above)
+    finally:
+        os.close(above)
 
 
 @contextmanager
@@ -66,6 +81,7 @@ def _enter(folder: int, part: str, shown: str, mode: int) -> int:
     """The folder ``part`` in ``folder``, made if missing; ``folder`` is closed when this returns."""
     with suppress(FileExistsError):
         os.mkdir(part, mode, dir_fd=folder)
+        _sync_folder(folder)
     try:
         inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
     except OSError as error:
@@ -81,9 +97,12 @@ def _new_in(folder: int, name: str, shown: str, force: bool, mode: int = 0o666) 
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
+            file.flush()
+            os.fsync(file.fileno())
         if not force:
             _claim(folder, partial, name)
         os.replace(partial, name, src_dir_fd=folder, dst_dir_fd=folder)
+        _sync_folder(folder)
     except FileExistsError:
         raise UsageError(f"{shown} is there already; --force replaces it") from None
     except IsADirectoryError:
@@ -104,3 +123,12 @@ def _claim(folder: int, partial: str, name: str) -> None:
         if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):
             raise
         os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder))
+
+
+def _sync_folder(folder: int) -> None:
+    """Returns once the names in ``folder`` are on the disk; some file systems keep them by themselves, and say so."""
+    try:
+        os.fsync(folder)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise

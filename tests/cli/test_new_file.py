@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from pathlib import Path
 
 import pytest
 
-from playhead.cli.new_file import new_file, new_file_below
+from playhead.cli.new_file import new_file, new_file_below, new_folder
 from playhead.eventstore.errors import UsageError
 
 
@@ -62,6 +64,87 @@ def test_a_file_system_without_hard_links_gets_the_same_promises(
     with pytest.raises(UsageError, match="is there already"):
         put(tmp_path / "out", b"new")
     assert everything(tmp_path) == {"out": b"bytes"}
+
+
+Step = tuple[str, str, int]
+
+
+@pytest.fixture
+def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Step]:
+    """What is done to the disk, in order: what, to which file or folder, and how many bytes the file had."""
+    steps: list[Step] = []
+    fsync, replace = os.fsync, os.replace
+
+    def synced(handle: int) -> None:
+        held = os.fstat(handle)
+        path = next(path for path in [tmp_path, *tmp_path.rglob("*")] if path.stat().st_ino == held.st_ino)
+        steps.append(("sync", path.suffix or path.name, 0 if path.is_dir() else held.st_size))
+        fsync(handle)
+
+    def replaced(*names: str, **folders: int) -> None:
+        steps.append(("name", names[1], 0))
+        replace(*names, **folders)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", replaced)
+    return steps
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_bytes_reach_the_disk_before_the_name_and_the_name_before_the_end(
+    tmp_path: Path, disk: list[Step], force: bool
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    put(folder / "out", b"bytes", force=force)
+    assert disk == [("sync", ".partial", 5), ("name", "out", 0), ("sync", "folder", 0)]
+
+
+def test_folders_that_are_made_reach_the_disk(tmp_path: Path, disk: list[Step]) -> None:
+    new_folder(tmp_path / "a" / "b")
+    assert disk == [("sync", tmp_path.name, 0), ("sync", "a", 0)]
+    disk.clear()
+    new_folder(tmp_path / "a" / "b")
+    assert disk == []
+    put_below(tmp_path / "a" / "b", "c/out")
+    assert disk == [
+        ("sync", "b", 0),
+        ("sync", ".partial", 3),
+        ("name", "out", 0),
+        ("sync", "c", 0),
+    ]
+
+
+def failing_sync(monkeypatch: pytest.MonkeyPatch, code: int, *, folders: bool) -> None:
+    fsync = os.fsync
+
+    def fails(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode) == folders:
+            raise OSError(code, os.strerror(code))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", fails)
+
+
+def test_bytes_that_do_not_reach_the_disk_get_no_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "out").write_bytes(b"old")
+    failing_sync(monkeypatch, errno.EIO, folders=False)
+    with pytest.raises(OSError, match="Input/output error"):
+        put(tmp_path / "out", b"new", force=True)
+    assert everything(tmp_path) == {"out": b"old"}
+
+
+def test_a_file_system_that_has_no_sync_for_folders_will_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing_sync(monkeypatch, errno.EINVAL, folders=True)
+    put_below(tmp_path, "a/out")
+    assert everything(tmp_path) == {"a": None, "a/out": b"new"}
+    failing_sync(monkeypatch, errno.EIO, folders=True)
+    with pytest.raises(OSError, match="Input/output error"):
+        put_below(tmp_path, "a/other")
 
 
 @pytest.mark.parametrize("force", [False, True])
