@@ -6,6 +6,7 @@ import asyncio
 import gc
 import json
 import logging
+import socket
 import threading
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -16,6 +17,7 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from patience import patiently
 from scripted_server import (
     CUT,
     GARBLE,
@@ -208,7 +210,8 @@ def test_a_key_that_cannot_be_sent_fails_the_call_before_it_is(key: Any, code: s
     assert "plant" not in str(called.error)
 
 
-def test_a_key_is_trimmed_and_asked_for_at_each_call() -> None:
+def test_a_key_is_trimmed_and_asked_for_at_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("playhead.adapters.providers.client._LINGER_S", LONG_S)
     keys = iter([f" {KEY}\n", "other-key"])
     with scripted_server(Answer(steps=[BODY]), Answer(steps=[BODY])) as server:
 
@@ -372,9 +375,9 @@ def test_what_the_stream_says_of_itself_comes_after_the_chunks_before_it(last: b
 
 
 def test_a_port_where_nobody_listens_is_a_transport_failure() -> None:
-    with scripted_server() as server:
-        pass
-    called = call(server.url)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # taken, so that nobody else gets it, and nobody listens
+        called = call(f"http://127.0.0.1:{silent.getsockname()[1]}")
     assert called.code == "TRANSPORT"
     assert called.exchange.end == "reset-before-response"
 
@@ -393,33 +396,42 @@ def test_a_port_where_nobody_listens_is_a_transport_failure() -> None:
     ids=["before-head", "behind-head", "mid-stream", "in-an-error"],
 )
 def test_silence_for_the_idle_timeout_ends_the_call_and_the_connection(answer: Answer, text: str) -> None:
-    with scripted_server(answer) as server:
-        called = call(server.url, idle_timeout_s=0.4)
-        assert server.wait_client_gone()
-    assert called.code == "TIMEOUT"
-    assert "nothing came from http://127.0.0.1" in str(called.error)
-    assert called.text == text
-    assert called.exchange.end == "timeout"
+    def check(silence_s: float) -> None:
+        with scripted_server(answer) as server:
+            called = call(server.url, idle_timeout_s=silence_s)
+            assert server.wait_client_gone()
+        assert called.code == "TIMEOUT"
+        assert "nothing came from http://127.0.0.1" in str(called.error)
+        assert called.text == text
+        assert called.exchange.end == "timeout"
+
+    patiently(check)
 
 
 def test_any_bytes_start_the_idle_timer_anew() -> None:
-    slow: list[Step] = [Pause(0.2), b": keep-alive\n\n"] * 5
-    called = call(Answer(steps=[HEL, *slow, LO, STOP, DONE]), idle_timeout_s=0.8)
-    assert called.error is None
-    assert called.text == "Hello"
+    def check(silence_s: float) -> None:
+        slow: list[Step] = [Pause(silence_s / 4), b": keep-alive\n\n"] * 5
+        called = call(Answer(steps=[HEL, *slow, LO, STOP, DONE]), idle_timeout_s=silence_s)
+        assert called.error is None
+        assert called.text == "Hello"
+
+    patiently(check)
 
 
 def test_a_slow_consumer_is_no_silence() -> None:
-    async def run(url: str) -> int:
-        async with Provider(OPENAI_CHAT, url, KEY, idle_timeout_s=0.5) as provider:
+    async def run(url: str, silence_s: float) -> int:
+        async with Provider(OPENAI_CHAT, url, KEY, idle_timeout_s=silence_s) as provider:
             count = 0
             async for _ in provider.stream(REQUEST, CancelToken()):
                 count += 1
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(0.4 * silence_s)
             return count
 
-    with scripted_server(Answer(steps=[HEL, LO, STOP, DONE])) as server:
-        assert asyncio.run(run(server.url)) == 5
+    def check(silence_s: float) -> None:
+        with scripted_server(Answer(steps=[HEL, LO, STOP, DONE])) as server:
+            assert asyncio.run(run(server.url, silence_s)) == 5
+
+    patiently(check)
 
 
 # Cancellation
@@ -543,7 +555,7 @@ def test_calls_run_side_by_side() -> None:
 
 def test_a_client_that_was_given_stays_open() -> None:
     async def run(url: str) -> bool:
-        async with httpx.AsyncClient() as http:
+        async with httpx.AsyncClient(timeout=LONG_S) as http:
             async with Provider(OPENAI_CHAT, url, KEY, http=http) as provider:
                 assert [chunk async for chunk in provider.stream(REQUEST, CancelToken())]
             return http.is_closed
