@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -51,19 +52,26 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of what a build reads, links left as links."""
     copy = tmp_path_factory.mktemp("sources") / "playhead"
     copy.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md"):
         shutil.copy(ROOT / name, copy / name)
+    (copy / "tests").mkdir()
+    shutil.copy(__file__, copy / "tests")
     for name in ("playhead", *LAYERS):
         shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     return copy
 
 
 @pytest.fixture(scope="module")
-def wheel(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel that ``python -m build`` makes out of the sdist that it made before."""
+def dist(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with what ``python -m build`` makes: the sdist, and the wheel out of it."""
     out = tmp_path_factory.mktemp("dist")
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", out, sources, cwd=out)
-    (built,) = out.glob("*.whl")
+    return out
+
+
+@pytest.fixture(scope="module")
+def wheel(dist: Path) -> Path:
+    (built,) = dist.glob("*.whl")
     return built
 
 
@@ -121,6 +129,15 @@ def test_every_module_lies_in_a_listed_package() -> None:
         if not (path.parent / "__init__.py").is_file()
     }
     assert not stray
+
+
+def test_the_sdist_holds_the_layers_and_no_stray_tests(dist: Path) -> None:
+    (built,) = dist.glob("*.tar.gz")
+    with tarfile.open(built) as archive:
+        inside = {member.name.partition("/")[2] for member in archive if member.isfile()}
+    texts = {"CHANGELOG.md", "LICENSE", "MANIFEST.in", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg"}
+    assert {name for name in inside if "/" not in name} == texts
+    assert {name.split("/")[0] for name in inside - texts} == {"playhead", "playhead.egg-info", *LAYERS}
 
 
 def test_the_wheel_built_through_the_sdist_holds_every_module_and_nothing_else(wheel: Path) -> None:
