@@ -18,7 +18,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 from sqlalchemy.pool import StaticPool
 
 from playhead.eventstore.errors import StoreUnavailable, UsageError
@@ -47,7 +47,7 @@ def store_url(address: str) -> URL:
     if backend != "sqlite":
         raise UsageError(f"{address!r}: a store is SQLite (sqlite:///file) or PostgreSQL (postgresql://...)")
     _require_known_options(address, url)
-    return url
+    return url.set(drivername="sqlite")
 
 
 def _require_known_options(address: str, url: URL) -> None:
@@ -64,9 +64,9 @@ def make_engine(url: URL) -> Engine:
         if url.get_backend_name() == "sqlite":
             return _sqlite(url)
         return create_engine(url, pool_size=8, max_overflow=24)
-    except (NoSuchModuleError, ModuleNotFoundError) as error:
+    except ImportError as error:  # also where psycopg is there and its libpq is not
         raise StoreUnavailable(
-            f"no driver for {url.get_backend_name()}: {error}; install playhead[postgres]"
+            f"PostgreSQL needs psycopg, which cannot be loaded ({error}); pip install 'playhead[postgres]'"
         ) from error
 
 
