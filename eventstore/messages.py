@@ -44,9 +44,9 @@ class Message(Value):
         return tuple(block for block in self.content if isinstance(block, ToolCallBlock))
 
     @classmethod
-    def user(cls, id: MessageId, content: Sequence[AnyBlock], source: AnySource | None = None) -> Message:
-        """A message of role ``user``: a person's prompt, or context from ``source``."""
-        return cls(id=id, role="user", content=tuple(content), source=source or UserSource())
+    def user(cls, id: str, content: Sequence[AnyBlock], source: AnySource | None = None) -> Message:
+        """A message of role ``user``: a person's prompt, or context from ``source``. ``id`` is its alone."""
+        return cls(id=MessageId(id), role="user", content=tuple(content), source=source or UserSource())
 
     @classmethod
     def assistant(

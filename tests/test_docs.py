@@ -116,7 +116,8 @@ def test_the_python_example_of_the_readme_runs(tmp_path: Path) -> None:
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [
+    lines = done.stdout.splitlines()
+    assert lines[:7] == [
         "1 files, 33 events, 0 damaged",
         "1 1 finished 6 chunks",
         "1 2 finished 13 chunks",
@@ -125,6 +126,8 @@ def test_the_python_example_of_the_readme_runs(tmp_path: Path) -> None:
         "1 turn",
         "{}",
     ]
+    assert len(lines) == 7 + 33 + 2
+    assert (lines[7], lines[-1]) == ("1 from-the-readme agent/inbox/spliced", "35 notes-1 turn/end")
 
 
 def test_the_examples_of_how_to_extend_work(tmp_path: Path) -> None:
