@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
-from playhead.cli import damage, output, units
+from playhead.cli import damage, log_remarks, output, units
 from playhead.cli.colour import paint
-from playhead.cli.paragraphs import clipped
+from playhead.cli.paragraphs import clipped, wrap
 from playhead.cli.replay_clock import PAUSED_CELLS
 from playhead.cli.replay_items import TYPES
 from playhead.cli.replay_text import ReplayText
-from playhead.cli.transcript_text import Remark
 from playhead.eventstore.findings import damage as damaged
 from playhead.eventstore.registry import event_types
 from playhead.replay.moments import call_moments, is_idle, moments
@@ -62,7 +61,6 @@ def _text(replay: Replay) -> None:
 
     for line in _title(info):
         write(line + "\n")
-    remarks = [Remark(finding.seq, f"damaged here: {finding.message}") for finding in damaged(info.findings)]
     text = ReplayText(
         part.header,
         write,
@@ -70,7 +68,7 @@ def _text(replay: Replay) -> None:
         rubs_out=moves_cursor(),
         end_seq=part.to_seq,
         full=replay.full,
-        remarks=tuple(sorted(remarks, key=lambda remark: (remark.seq is None, remark.seq or 0))),
+        remarks=log_remarks.in_order(log_remarks.of_damage(replay.log)),
     )
     try:
         for moment in replay.play(moments(part, _is_seen), is_idle):
@@ -140,8 +138,10 @@ def _title(info: SessionInfo) -> Iterator[str]:
         facts.append(f"generation {info.generation} of {info.generations}")
     if info.header.parent is not None:
         facts.append(f"child of {info.header.parent}")
-    yield paint(clipped(info.id), "bold")
-    yield paint(" · ".join(clipped(fact) for fact in facts if fact), "dim")
+    told = " · ".join(clipped(fact) for fact in facts if fact)
+    for text, style in ((clipped(info.id), "bold"), (told, "dim")):
+        for piece in wrap(text, _width()):
+            yield paint(piece, style)
 
 
 def moves_cursor() -> bool:

@@ -13,11 +13,11 @@ from dataclasses import replace
 from playhead.cli import units
 from playhead.cli.colour import paint
 from playhead.cli.indented_text import INDENT, RESULT_LINES, SUMMARY_LINES, IndentedText
+from playhead.cli.log_remarks import Remark
 from playhead.cli.paragraphs import clipped
 from playhead.cli.replay_blocks import REASONING, TEXT, TOOL_CALL, BlockOrder, Piece
 from playhead.cli.replay_flow import Flow
 from playhead.cli.replay_items import TYPES, Items
-from playhead.cli.transcript_text import Remark
 from playhead.cli.transcript_words import (
     arguments_line,
     call_problem,

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from playhead.cli import fold_report, model_view, output, place, transcript_markdown, units
+from playhead.cli import fold_report, log_remarks, model_view, output, place, transcript_markdown, units
 from playhead.cli.app import DONE, FOUND_A_PROBLEM, command
 from playhead.cli.colour import paint
 from playhead.cli.indented_text import IndentedText
-from playhead.cli.paragraphs import clipped
+from playhead.cli.log_remarks import Remark
+from playhead.cli.paragraphs import clipped, wrap
 from playhead.cli.streamed_text import streamed_blocks
 from playhead.cli.target import (
     AtOption,
@@ -24,15 +25,15 @@ from playhead.cli.target import (
     StrictOption,
     opened,
 )
-from playhead.cli.transcript_text import Remark, TranscriptText
+from playhead.cli.transcript_text import TranscriptText
 from playhead.cli.turn_ranges import TurnOption, ranges
 from playhead.eventstore.errors import UsageError
-from playhead.eventstore.findings import damage as damaged
 from playhead.projections.projection import Breach
 from playhead.projections.transcript_items import FailedAttempt, Mark, Section, Turn, items_of
 
 if TYPE_CHECKING:
     from playhead.eventstore.log import SessionInfo
+    from playhead.eventstore.sql.sql_session import SqlSession
     from playhead.projections.folding import Foldable, Folded
     from playhead.projections.surface import Surface
     from playhead.projections.transcript_state import Transcript
@@ -100,6 +101,7 @@ def show(
         if strict:
             log.require_sound()
         seen: Foldable = log
+        last = at
         if repaired:
             seen, at = Repaired(log, None if at is None else at + 1), None
         if view is View.model:
@@ -109,7 +111,7 @@ def show(
         else:
             told = fold(seen, transcript, at=at, strict=strict, ignorable=ignorable or ())
             problem = _report(info, told, told.state.breaches, strict)
-            _show_transcript(info, told, seen, wanted, form, full)
+            _show_transcript(log, told, seen, last, wanted, form, full)
     return FOUND_A_PROBLEM if problem else DONE
 
 
@@ -131,16 +133,17 @@ def _show_model(
 
 
 def _show_transcript(
-    info: SessionInfo,
+    log: SqlSession,
     folded: Folded[Transcript],
     seen: Foldable,
+    last: int | None,
     wanted: list[range],
     form: Format,
     full: bool,
 ) -> None:
     from playhead.projections.transcript import document
 
-    state = folded.state
+    info, state = log.info, folded.state
     sections = _chosen(state.sections(), wanted)
     if form is Format.json:
         members = document(state, sections)
@@ -150,16 +153,16 @@ def _show_transcript(
     def streamed(attempt: FailedAttempt) -> list[str]:
         return streamed_blocks(seen, attempt.stream)
 
-    remarks = () if wanted else _remarks(info, folded)
+    remarks = () if wanted else _remarks(log, folded, last)
     if not wanted:
-        _write(_title(info, state, markdown=form is Format.markdown))
+        _write(_title(info, state, last, markdown=form is Format.markdown))
     if form is Format.markdown:
         lines = transcript_markdown.lines(
             sections,
             full=full,
             streamed=streamed,
             inherited_to=state.inherited.to_seq,
-            remarks=tuple(remark.text for remark in remarks),
+            remarks=remarks,
             retitled=_retitled(sections),
         )
     else:
@@ -186,12 +189,16 @@ def _about(
     }
 
 
-def _remarks(info: SessionInfo, folded: Folded[Transcript]) -> tuple[Remark, ...]:
-    """What is wrong with the log, once more: to be said where it is."""
-    remarks = [Remark(finding.seq, f"damaged here: {finding.message}") for finding in damaged(info.findings)]
+def _remarks(log: SqlSession, folded: Folded[Transcript], last: int | None) -> tuple[Remark, ...]:
+    """What is wrong with the log, once more: to be said where it is. Damage behind the event ``last`` is left out."""
+    remarks = [
+        remark
+        for remark in log_remarks.of_damage(log)
+        if last is None or (remark.seq is not None and remark.seq <= last)
+    ]
     remarks += [Remark(seq, f"not understood: event of unknown type {type}") for type, seq in folded.unknown]
     remarks += [Remark(breach.seq, f"out of order: {breach.message}") for breach in folded.state.breaches]
-    return tuple(sorted(remarks, key=lambda remark: (remark.seq is None, remark.seq or 0)))
+    return log_remarks.in_order(remarks)
 
 
 def _chosen(sections: tuple[Section, ...], wanted: list[range]) -> tuple[Section, ...]:
@@ -218,14 +225,15 @@ def _retitled(sections: tuple[Section, ...]) -> bool:
     return len(titles) > 1
 
 
-def _title(info: SessionInfo, state: Transcript, *, markdown: bool) -> Iterator[str]:
-    """Two lines about the session."""
+def _title(info: SessionInfo, state: Transcript, last: int | None, *, markdown: bool) -> Iterator[str]:
+    """Two lines about the session, which is shown as it was after the event ``last`` where that is given."""
     turns = sum(isinstance(section, Turn) for section in state.sections())
     facts = [
         info.dialect,
         info.header.cwd,
         units.when(info.first_ms if info.first_ms is not None else info.header.created_ms),
-        f"{units.count(turns, 'turn')}, {units.count(info.events, 'event')}",
+        units.count(turns, "turn") + (f", {units.count(info.events, 'event')}" if last is None else ""),
+        None if last is None else f"as it was after seq {last}",
     ]
     if info.generations > 1:
         facts.append(f"generation {info.generation} of {info.generations}")
@@ -237,9 +245,12 @@ def _title(info: SessionInfo, state: Transcript, *, markdown: bool) -> Iterator[
         yield ""
         yield "Session " + " · ".join(map(transcript_markdown.inline, (info.id, *told)))
         return
-    title = "" if state.title is None else "  " + clipped(state.title)
-    yield paint(clipped(info.id), "bold") + title
-    yield paint(" · ".join(told), "dim")
+    id, width = clipped(info.id), _width()
+    first, *rest = wrap(id if state.title is None else f"{id}  {clipped(state.title)}", width)
+    yield paint(first[: len(id)], "bold") + first[len(id) :]
+    yield from rest
+    for piece in wrap(" · ".join(told), width):
+        yield paint(piece, "dim")
 
 
 def _width() -> int | None:

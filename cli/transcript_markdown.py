@@ -7,9 +7,11 @@ Markdown and HTML escaped. So nothing that a model or a tool wrote becomes a hea
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 
 from playhead.cli import units
+from playhead.cli.log_remarks import Remark, due
 from playhead.cli.paragraphs import clipped, split
 from playhead.cli.transcript_words import (
     attempt_words,
@@ -63,24 +65,33 @@ def lines(
     full: bool,
     streamed: Callable[[FailedAttempt], list[str]],
     inherited_to: int = 0,
-    remarks: tuple[str, ...] = (),
+    remarks: tuple[Remark, ...] = (),
     retitled: bool = False,
 ) -> Iterator[str]:
-    """Every line of ``sections``. ``remarks`` are about the log itself, and come first.
+    """Every line of ``sections``. ``remarks`` are in the order of their seqs.
 
     ``retitled`` shows each title where it was given.
     """
-    for remark in remarks:
-        yield from ("", f"> **Note:** {inline(remark)}")
+    waiting = deque(remarks)
     for section in sections:
         if isinstance(section, Turn):
+            yield from _notes(due(waiting, section.seq))
             yield from ("", f"## {_heading(section, inherited_to)}")
         for _, item in items_of(section):
+            yield from _notes(due(waiting, item.seq))
             if isinstance(item, Mark) and item.kind == "title" and not retitled:
                 continue
             yield from _item(item, section, full, streamed)
         if isinstance(section, Turn):
+            if section.ended_seq is not None:
+                yield from _notes(due(waiting, section.ended_seq))
             yield from _end(section)
+    yield from _notes(due(waiting, None))
+
+
+def _notes(remarks: Iterable[Remark]) -> Iterator[str]:
+    for remark in remarks:
+        yield from ("", f"> **Note:** {inline(remark.text)}")
 
 
 def _heading(turn: Turn, inherited_to: int) -> str:

@@ -6,12 +6,14 @@ programs put in are cut to a few lines; ``full`` shows all of it. What is missin
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from playhead.cli import units
 from playhead.cli.colour import paint
 from playhead.cli.indented_text import RESULT_LINES, SUMMARY_LINES, IndentedText
+from playhead.cli.log_remarks import Remark, due
 from playhead.cli.paragraphs import clipped, split, wrap
 from playhead.cli.transcript_words import (
     arguments_line,
@@ -44,14 +46,6 @@ _STREAMED_LINES = 3
 _SMALL = frozenset({"context", "mark"})
 
 
-@dataclass(frozen=True, slots=True)
-class Remark:
-    """Something about the log itself, to be said before the event ``seq``; None is the end of the log."""
-
-    seq: int | None
-    text: str
-
-
 @dataclass(slots=True)
 class TranscriptText:
     """Makes lines of sections, laid out by ``layout``.
@@ -68,18 +62,22 @@ class TranscriptText:
     _speaker: str = field(default="", init=False)
     _last: str = field(default="", init=False)
     _ending: Ending | None = field(default=None, init=False)
-    _told: int = field(default=0, init=False)
+    _waiting: deque[Remark] = field(default_factory=deque, init=False)
 
     def lines(self, sections: tuple[Section, ...]) -> Iterator[str]:
         """Every line of ``sections``, in order."""
+        self._waiting = deque(self.remarks)
         for section in sections:
             self._speaker = self._last = ""
             self._ending = section.ending if isinstance(section, Turn) else None
             if isinstance(section, Turn):
+                yield from self._remarks(section.seq)
                 yield ""
                 yield self._heading(section)
             yield from self._items(section)
             if isinstance(section, Turn):
+                if section.ended_seq is not None:
+                    yield from self._remarks(section.ended_seq)
                 yield from self._end(section)
         yield from self._remarks(None)
 
@@ -150,11 +148,7 @@ class TranscriptText:
                 yield from self._mark(item)
 
     def _remarks(self, seq: int | None) -> Iterator[str]:
-        while self._told < len(self.remarks):
-            remark = self.remarks[self._told]
-            if seq is not None and (remark.seq is None or remark.seq > seq):
-                return
-            self._told += 1
+        for remark in due(self._waiting, seq):
             yield ""
             yield from self.layout.block(remark.text, "yellow")
 

@@ -245,6 +245,35 @@ def test_damage_is_said_first_and_again_where_it_is(full: Play) -> None:
     assert (strict.code, strict.out) == (1, b"")
 
 
+def test_damage_without_a_number_is_told_between_its_neighbours(play: Play, log: Log) -> None:
+    log.start()
+    log.lines += [b"", b"no json"]
+    log.lines += [json.dumps({"type": "turn/end", "seq": 2, "time": 9, "data": {"turn": 1}}).encode()]
+    log.lines += [json.dumps({"type": "turn/start", "seq": 3, "time": 9, "data": {"turn": 2}}).encode()]
+    log.lines += [b"neither", json.dumps({"type": "x/new", "seq": 4, "time": 9, "data": {}}).encode()]
+    path = log.write()
+    for form in ("show", "replay"):
+        shown = play(form, path).out.decode()
+        marks = ["Turn 1", "an empty line", "the line is not JSON", "Turn 2", "the line is not JSON"]
+        places = [shown.find(marks[0])]
+        for mark in marks[1:]:
+            places.append(shown.find(mark, places[-1] + 1))
+        assert places == sorted(places), form
+        assert -1 not in places, form
+    noted = play("show", path, "-f", "markdown").out.decode()
+    assert noted.index("## Turn 1") < noted.index("an empty line") < noted.index("## Turn 2")
+
+
+def test_a_view_of_an_earlier_moment_tells_no_later_damage(play: Play, log: Log) -> None:
+    log.start()
+    log.lines.append(b"no json")
+    path = log.write()
+    earlier = play("show", path, "--at", 0)
+    assert "as it was after seq 0" in earlier.out.decode()
+    assert "damaged here" not in earlier.out.decode()
+    assert "damaged here" in play("show", path).out.decode()
+
+
 def test_an_unknown_event_makes_it_incomplete_unless_somebody_vouches_for_it(play: Play, log: Log) -> None:
     log.start()
     log.add("x/new", {})
@@ -339,6 +368,7 @@ def test_a_terminal_gets_lines_that_fit(play: Play, log: Log, monkeypatch: pytes
     log.say("Several words that go on and on. " * 20 + "日本語 " * 40 + "x" * 300)
     log.answer(text_block("word " * 200), call_block(json.dumps({"command": "ls " * 100})))
     log.result("c", "y" * 5000)
+    log.add("session/title", {"title": "a long title " * 12, "messageSeqs": [], "source": {"kind": "user"}})
     path = log.write()
     monkeypatch.setattr(output, "on_terminal", lambda: True)
     for columns in (80, 120):
