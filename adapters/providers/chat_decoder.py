@@ -42,6 +42,7 @@ from collections.abc import Iterator, Mapping
 from io import StringIO
 from typing import Any
 
+from playhead.adapters.providers.answer_room import AnswerRoom
 from playhead.adapters.providers.chat_failures import told_failure
 from playhead.adapters.providers.chat_profile import ChatProfile
 from playhead.adapters.providers.dialect import WireEvent
@@ -73,12 +74,6 @@ from playhead.eventstore.usage import Usage
 DONE = "[DONE]"
 """The data of the event that ends an answer."""
 
-ANSWER_LIMIT_CHARS = 32 * 2**20
-"""The longest answer that is read, arguments of tools and a toll for each block included."""
-
-BLOCK_TOLL_CHARS = 256
-"""What a block weighs beside its text."""
-
 EMPTY_RESPONSE = "model returned a completed response with no content"
 STREAM_CLOSED = "SSE stream ended without [DONE]"
 MALFORMED = "malformed SSE payload: "
@@ -100,7 +95,7 @@ class ChatDecoder:
     def __init__(self, profile: ChatProfile) -> None:
         self.done = False
         self._profile = profile
-        self._room_chars = ANSWER_LIMIT_CHARS
+        self._room = AnswerRoom(_malformed)
         self._blocks: list[_Block] = []
         self._prose: dict[str, _Block] = {}
         self._calls: dict[int, _Block] = {}
@@ -213,19 +208,14 @@ class ChatDecoder:
         return given
 
     def _open(self, kind: str) -> _Block:
-        self._take_room(BLOCK_TOLL_CHARS)
+        self._room.take_block()
         block = _Block(len(self._blocks), kind)
         self._blocks.append(block)
         return block
 
     def _write(self, block: _Block, text: str) -> None:
-        self._take_room(len(text))
+        self._room.take(len(text))
         block.text.write(text)
-
-    def _take_room(self, chars: int) -> None:
-        self._room_chars -= chars
-        if self._room_chars < 0:
-            raise _malformed(f"the answer is longer than {ANSWER_LIMIT_CHARS} characters")
 
     def _finish(self) -> Iterator[Chunk]:
         self.done = True

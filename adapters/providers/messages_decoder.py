@@ -35,6 +35,7 @@ from collections.abc import Callable, Iterator, Mapping
 from io import StringIO
 from typing import Any
 
+from playhead.adapters.providers.answer_room import AnswerRoom
 from playhead.adapters.providers.dialect import WireEvent
 from playhead.adapters.providers.messages_block import ReadBlock
 from playhead.adapters.providers.messages_failures import told_failure
@@ -56,12 +57,6 @@ from playhead.eventstore.failures import Failure
 from playhead.eventstore.ids import SAFE_INTEGER, CallId, is_safe_integer
 from playhead.eventstore.reasons import FinishError, FinishMaxTokens, FinishReason
 from playhead.eventstore.usage import Usage
-
-ANSWER_LIMIT_CHARS = 32 * 2**20
-"""The longest answer that is read, arguments of tools and a toll for each block included."""
-
-BLOCK_TOLL_CHARS = 256
-"""What a block weighs beside its text."""
 
 COUNTS: Mapping[str, str] = {
     "input_tokens": "input_tokens",
@@ -96,7 +91,7 @@ class MessagesDecoder:
     def __init__(self, profile: MessagesProfile) -> None:
         self.done = False
         self._profile = profile
-        self._room_chars = ANSWER_LIMIT_CHARS
+        self._room = AnswerRoom(self._malformed)
         self._started = False
         self._model = ""
         self._id = ""
@@ -174,7 +169,7 @@ class MessagesDecoder:
         if kind is None or (wire_kind == "redacted_thinking" and self._profile.strict):
             self._pass_over(wire_index, wire_kind)
             return
-        self._take_room(BLOCK_TOLL_CHARS)
+        self._room.take_block()
         block = ReadBlock(len(self._blocks), kind)
         if self._profile.types_entries:
             block.entry["type"] = kind
@@ -191,7 +186,7 @@ class MessagesDecoder:
         if self._profile.strict:
             message = f"{self._profile.label} does not support response block {_shown(wire_kind)}"
             raise AdapterError(Failure(message=message, code="UNSUPPORTED_CONTENT"))
-        self._take_room(BLOCK_TOLL_CHARS)
+        self._room.take_block()
         self._by_index[wire_index] = None
 
     def _start_text(self, _block: ReadBlock, native: dict[str, Any]) -> str:
@@ -204,7 +199,7 @@ class MessagesDecoder:
 
     def _start_redacted(self, block: ReadBlock, native: dict[str, Any]) -> str:
         data = self._text(native, "data")
-        self._take_room(len(data))
+        self._room.take(len(data))
         block.entry["redacted"] = data
         return ""
 
@@ -217,7 +212,7 @@ class MessagesDecoder:
             block.input = json_text.dumps(self._member(native, "input")).decode()
         except ValueError as error:  # a number that no double holds
             raise self._malformed("tool input is invalid JSON") from error
-        self._take_room(len(block.input))
+        self._room.take(len(block.input))
         return ""
 
     def _block_delta(self, payload: dict[str, Any]) -> Iterator[Chunk]:
@@ -315,7 +310,7 @@ class MessagesDecoder:
         return block
 
     def _grow(self, block: ReadBlock, text: str) -> Chunk:
-        self._take_room(len(text))
+        self._room.take(len(text))
         block.text.write(text)
         if block.kind == "tool-call":
             name = block.name if self._profile.repeats_name else None
@@ -323,7 +318,7 @@ class MessagesDecoder:
         return TextDelta(block.index, text) if block.kind == "text" else ReasoningDelta(block.index, text)
 
     def _sign(self, block: ReadBlock, signature: str) -> None:
-        self._take_room(len(signature))
+        self._room.take(len(signature))
         if signature or self._profile.types_entries:
             block.signature = block.signature or StringIO()
             block.signature.write(signature)
@@ -331,11 +326,6 @@ class MessagesDecoder:
     def _close(self, block: ReadBlock) -> Chunk:
         block.closed = True
         return BlockEnd(block.index, block.whole())
-
-    def _take_room(self, chars: int) -> None:
-        self._room_chars -= chars
-        if self._room_chars < 0:
-            raise self._malformed(f"answer longer than {ANSWER_LIMIT_CHARS} characters")
 
     def _index(self, payload: dict[str, Any]) -> int:
         index = payload.get("index")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import random
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 from playhead.adapters.providers.dialect import ProviderDialect, WireEvent
 from playhead.adapters.providers.sse import EventReader, encode_event
@@ -59,6 +62,27 @@ def check_grammar(chunks: Iterable[Chunk], failure: Failure | None) -> None:
         grammar.push(chunk)
     if failure is None:
         grammar.finish()
+
+
+def check_vector(dialect: ProviderDialect, case: dict[str, Any]) -> None:
+    """The answer of a vector gives what is expected, and is sound, whole, byte by byte and in any pieces."""
+    body = case["sse"].encode()
+    places = random.Random(case["name"]).sample(range(len(body)), min(9, len(body)))
+    for pieces in ([body], bytewise(body), cut(body, places)):
+        chunks, failure = received(dialect, pieces)
+        assert _as_vectors_have_it(chunks, failure) == case["expect"]
+        check_grammar(chunks, failure)
+
+
+def _as_vectors_have_it(chunks: list[Chunk], failure: Failure | None) -> dict[str, Any]:
+    """Chunks and failure in the form of the vectors, which leave the texts of failures open."""
+    found = [json.loads(json.dumps(chunk.to_json())) for chunk in chunks]
+    for chunk in found:
+        told = chunk.get("reason", {}).get("failure")
+        if told:
+            assert told["message"]
+            told["message"] = "*"
+    return {"chunks": found} | ({"error": {"code": failure.code}} if failure else {})
 
 
 def succeeded(chunks: Sequence[Chunk]) -> bool:

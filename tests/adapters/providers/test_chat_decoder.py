@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import random
 from typing import Any
 
 import pytest
 from reference import cases, shared_path
-from wire import bytewise, check_grammar, cut, logged, received
+from wire import check_grammar, check_vector, logged, received
 
-from playhead.adapters.providers import chat_decoder
+from playhead.adapters.providers import answer_room
 from playhead.adapters.providers.chat import DEEPSEEK_CHAT, DEEPSEEK_CHAT_0_1_1, OPENAI_CHAT, ChatDialect
 from playhead.adapters.providers.chat_profile import ChatProfile
 from playhead.adapters.providers.dialect import WireEvent
@@ -39,26 +38,6 @@ def finish(reason: object) -> dict[str, Any]:
 def blocks(dialect: ChatDialect, *values: Any) -> list[Any]:
     chunks = logged(dialect, payloads(*values))
     return [chunk.block.to_json() for chunk in chunks if isinstance(chunk, BlockEnd)]
-
-
-def as_vectors_have_it(chunks: list[Any], failure: Failure | None) -> dict[str, Any]:
-    """Chunks and failure in the form of the vectors, which leave the texts of failures open."""
-    found = [json.loads(json.dumps(chunk.to_json())) for chunk in chunks]
-    for chunk in found:
-        told = chunk.get("reason", {}).get("failure")
-        if told:
-            assert told["message"]
-            told["message"] = "*"
-    return {"chunks": found} | ({"error": {"code": failure.code}} if failure else {})
-
-
-def check_vector(dialect: ChatDialect, case: dict[str, Any]) -> None:
-    body = case["sse"].encode()
-    places = random.Random(case["name"]).sample(range(len(body)), min(9, len(body)))
-    for pieces in ([body], bytewise(body), cut(body, places)):
-        chunks, failure = received(dialect, pieces)
-        assert as_vectors_have_it(chunks, failure) == case["expect"]
-        check_grammar(chunks, failure)
 
 
 @pytest.mark.parametrize("case", cases("sse_deepseek", "cases"))
@@ -248,7 +227,7 @@ def test_a_number_that_would_take_long_to_read_is_malformed() -> None:
 
 
 def test_an_answer_without_end_is_a_failure_and_not_endless_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chat_decoder, "ANSWER_LIMIT_CHARS", 10_000)
+    monkeypatch.setattr(answer_room, "ANSWER_LIMIT_CHARS", 10_000)
     for payload in (delta(content="x" * 100), delta(reasoning_content="y" * 100)):
         chunks, failure = received(DEEPSEEK_CHAT, [payloads(*[payload] * 200)])
         assert failure is not None

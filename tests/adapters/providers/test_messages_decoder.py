@@ -11,11 +11,12 @@ from exchanges import read_bytes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import cases, shared_path
-from wire import bytewise, check_grammar, cut, logged, received
+from wire import bytewise, check_grammar, check_vector, logged, received
 
-from playhead.adapters.providers import messages_decoder
+from playhead.adapters.providers import answer_room
 from playhead.adapters.providers.dialect import WireEvent
 from playhead.adapters.providers.messages import ANTHROPIC_MESSAGES, DEEPSEEK_MESSAGES, MessagesDialect
+from playhead.eventstore.chunk_source import AdapterError
 from playhead.eventstore.chunks import BlockEnd, FinishChunk, ToolCallDelta, UsageChunk
 from playhead.eventstore.failures import Failure
 
@@ -65,25 +66,9 @@ def failure_of(dialect: MessagesDialect, *payloads: dict[str, Any]) -> Failure:
     return chunks[-1].reason.failure  # type: ignore[union-attr]
 
 
-def as_vectors_have_it(chunks: list[Any], failure: Failure | None) -> dict[str, Any]:
-    """Chunks and failure in the form of the vectors, which leave the texts of failures open."""
-    found = [json.loads(json.dumps(chunk.to_json())) for chunk in chunks]
-    for chunk in found:
-        told = chunk.get("reason", {}).get("failure")
-        if told:
-            assert told["message"]
-            told["message"] = "*"
-    return {"chunks": found} | ({"error": {"code": failure.code}} if failure else {})
-
-
 @pytest.mark.parametrize("case", cases("sse_anthropic", "cases"))
 def test_answers_give_the_chunks_of_the_vectors_in_any_cut(case: dict[str, Any]) -> None:
-    answer = case["sse"].encode()
-    places = random.Random(case["name"]).sample(range(len(answer)), min(9, len(answer)))
-    for pieces in ([answer], bytewise(answer), cut(answer, places)):
-        chunks, failure = received(ANTHROPIC_MESSAGES, pieces)
-        assert as_vectors_have_it(chunks, failure) == case["expect"]
-        check_grammar(chunks, failure)
+    check_vector(ANTHROPIC_MESSAGES, case)
 
 
 @BOTH
@@ -311,7 +296,7 @@ def test_an_answer_in_one_object_gives_the_content_that_a_stream_gives(dialect: 
     "answer", [{}, {"content": "x"}, {"content": [5]}, {"content": [{"type": "text", "text": 5}]}]
 )
 def test_an_object_that_is_no_message_is_malformed(dialect: MessagesDialect, answer: dict[str, Any]) -> None:
-    with pytest.raises(messages_decoder.AdapterError) as caught:
+    with pytest.raises(AdapterError) as caught:
         list(dialect.decoder().whole(answer))
     assert caught.value.code == "MALFORMED_RESPONSE"
 
@@ -320,7 +305,7 @@ def test_an_object_that_is_no_message_is_malformed(dialect: MessagesDialect, ans
 def test_an_answer_without_end_is_a_failure_and_not_endless_memory(
     dialect: MessagesDialect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(messages_decoder, "ANSWER_LIMIT_CHARS", 5000)
+    monkeypatch.setattr(answer_room, "ANSWER_LIMIT_CHARS", 5000)
     floods = [
         [begin(TEXT)] + [text("x" * 100)] * 100,
         [begin(TEXT, index) for index in range(100)],
@@ -337,7 +322,7 @@ def test_an_answer_without_end_is_a_failure_and_not_endless_memory(
 
 
 def test_blocks_that_are_passed_over_count_against_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages_decoder, "ANSWER_LIMIT_CHARS", 5000)
+    monkeypatch.setattr(answer_room, "ANSWER_LIMIT_CHARS", 5000)
     flood = [begin({"type": "web_search_tool_result"}, index) for index in range(100)]
     _, failure = received(ANTHROPIC_MESSAGES, [body(START, *flood)])
     assert failure is not None
@@ -414,7 +399,7 @@ def test_members_of_any_kind_give_chunks_in_order_or_a_typed_failure(
         for payload in payloads:
             chunks += decoder.push(WireEvent(json.dumps(payload), "message"))
         chunks += decoder.end()
-    except messages_decoder.AdapterError as error:
+    except AdapterError as error:
         failure = error.failure
     assert failure is None or failure.is_valid
     check_grammar(chunks, failure)
