@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from playhead.adapters.dsh import paths
+from playhead.cli import output
 from playhead.cli.new_file import new_file_below
 from playhead.eventstore.errors import UsageError
 from playhead.eventstore.header import SessionHeader
@@ -48,6 +49,14 @@ def write_into(
         for piece in pieces:
             out.write(piece)
     return file
+
+
+def tell_without_cwd(header: SessionHeader) -> None:
+    """Say on stderr what dsh makes of a log that names no working folder: its own prompt needs one."""
+    if header.cwd is None:
+        output.note(
+            "the session names no working folder: dsh opens it, and every turn fails; fork it with --cwd DIR"
+        )
 
 
 def _logs(home: Path, session: str) -> Iterator[tuple[Path, paths.LogName]]:

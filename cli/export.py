@@ -116,6 +116,7 @@ def _into_home(log: SqlSession, dsh_home: Path, force: bool) -> int:
     pieces = _pieces(log, compressed=compressed)
     file = homes.write_into(dsh_home, log.header, pieces, compressed=compressed, force=force)
     output.note(f"written to {safe(str(file))}")
+    homes.tell_without_cwd(log.header)
     refused = refusal(log.header, log.read())
     if refused is not None:
         output.note(f"dsh will not open this log: {safe(refused)}")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterator
 from contextlib import nullcontext
 from itertools import islice
+from ntpath import isabs as is_absolute_on_windows
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -41,6 +43,12 @@ def fork(
         bool,
         typer.Option("--repaired", help="Close a turn that is open there, and end before the first damage."),
     ] = False,
+    cwd: Annotated[
+        str | None,
+        typer.Option(
+            "--cwd", metavar="DIR", help="The working folder of the new session, if not that of the original."
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -72,13 +80,15 @@ def fork(
         raise UsageError("--force goes with --output or --dsh-home; nothing in the store is ever replaced")
     if new_id == "":
         raise UsageError("a session needs an id")
+    if cwd == "":
+        raise UsageError("--cwd needs a folder")
     from playhead.eventstore.sql.store import now_ms
 
     id = str(uuid.uuid4()) if new_id is None else new_id
     refused = None
     with (
         opened(session, generation, store) as (held, log),
-        branch(log, id, now_ms(), at=at, repaired=repaired) as made,
+        branch(log, id, now_ms(), at=at, repaired=repaired, cwd=_absolute(cwd)) as made,
     ):
         parent, file = log.id, None
         damaged = at is None and damage.tell(parent, log.info.findings)
@@ -94,6 +104,11 @@ def fork(
         output.line(safe(id))
     _tell(made, file, refused)
     return FOUND_A_PROBLEM if damaged or refused else DONE
+
+
+def _absolute(cwd: str | None) -> str | None:
+    """``cwd`` as a header has it: absolute, on the machine where the session goes on, which may be another one."""
+    return cwd if cwd is None or is_absolute_on_windows(cwd) else os.path.abspath(cwd)
 
 
 def _write(made: Branch, out: Path | None, dsh_home: Path | None, force: bool) -> Path:
@@ -144,7 +159,10 @@ def _members(made: Branch, parent: str, file: Path | None, refused: str | None) 
 
 def _tell(made: Branch, file: Path | None, refused: str | None) -> None:
     if file is not None:
+        from playhead.cli.dsh_home import tell_without_cwd
+
         output.note(f"written to {safe(str(file))}")
+        tell_without_cwd(made.header)
     if made.closers:
         output.note(f"{units.count(made.closers, 'event')} added to close the turn that was open")
     if made.lost:

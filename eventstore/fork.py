@@ -103,12 +103,14 @@ def turn_open_after(turn_start: int | None, fact: Recorded) -> int | None:
     return turn_start
 
 
-def child_header(parent: SessionHeader, id: SessionId, created_ms: int, seed_length: int) -> SessionHeader:
-    """The header of a fork of ``parent`` that inherits ``seed_length`` events."""
+def child_header(
+    parent: SessionHeader, id: SessionId, created_ms: int, seed_length: int, *, cwd: str | None = None
+) -> SessionHeader:
+    """The header of a fork of ``parent`` that inherits ``seed_length`` events; the working folder too, unless given."""
     return SessionHeader(
         id=id,
         created_ms=created_ms,
-        cwd=parent.cwd,
+        cwd=parent.cwd if cwd is None else cwd,
         parent=parent.id,
         seed_length=seed_length,
     )

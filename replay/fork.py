@@ -63,11 +63,18 @@ class Branch:
 
 @contextmanager
 def branch(
-    session: Session, id: str, created_ms: int, *, at: int | None = None, repaired: bool = False
+    session: Session,
+    id: str,
+    created_ms: int,
+    *,
+    at: int | None = None,
+    repaired: bool = False,
+    cwd: str | None = None,
 ) -> Iterator[Branch]:
     """The fork of ``session`` behind the event ``at``, by default its last, as long as the context lasts.
 
-    ``id`` and ``created_ms`` are the fork's own; the marker behind the seed has the same time. Raises
+    ``id`` and ``created_ms`` are the fork's own; the marker behind the seed has the same time. It works in the folder
+    ``cwd``, by default where the source did. Raises
     ``InvalidBoundary``; ``OpenTurn`` and ``CorruptLog`` for what ``repaired`` would mend, and ``CorruptLog`` for a
     place behind a gap, which nothing mends.
     """
@@ -88,7 +95,7 @@ def branch(
                 spool.add(last.line())
         for last in native.rest():
             spool.add(last.line())
-        header = rules.child_header(session.header, SessionId(id), created_ms, native.next_seq)
+        header = rules.child_header(session.header, SessionId(id), created_ms, native.next_seq, cwd=cwd)
         marker = rules.end_seed([] if last is None else [last])
         for event in marker:
             spool.add(event.line(native.next_seq, created_ms))
@@ -104,13 +111,20 @@ def branch(
 
 
 def fork(
-    session: Session, store: Store, id: str, created_ms: int, *, at: int | None = None, repaired: bool = False
+    session: Session,
+    store: Store,
+    id: str,
+    created_ms: int,
+    *,
+    at: int | None = None,
+    repaired: bool = False,
+    cwd: str | None = None,
 ) -> Session:
     """The fork of ``session`` behind the event ``at`` as a new session of ``store``; there whole, or not at all.
 
     See ``branch``. Raises ``SessionExists`` when the store has a session ``id``.
     """
-    with branch(session, id, created_ms, at=at, repaired=repaired) as made:
+    with branch(session, id, created_ms, at=at, repaired=repaired, cwd=cwd) as made:
         return store.create_from(made.header, made.blocks())
 
 

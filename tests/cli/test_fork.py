@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from children import frames, kill_after, log, playhead, start_playhead
 from cli_runner import Play
+from twins import read_log
 
 from playhead import NewEvent, open_store
 from playhead.adapters.dsh.importer import import_paths
@@ -141,6 +142,7 @@ def test_a_fork_of_a_fork_names_it(held: Play) -> None:
         (["--at", "5"], "fork at seq 0, or at the end of the turn or behind it, or let the fork close it"),
         (["--id", "s1"], "already exists"),
         (["--id", ""], "needs an id"),
+        (["--cwd", ""], "needs a folder"),
         (["-o", "x.txt"], "NAME.jsonl"),
         (["-o", "x.jsonl", "--dsh-home", "."], "give one of them"),
         (["--force"], "--force goes with"),
@@ -257,6 +259,54 @@ def test_a_dsh_home_gets_the_file_where_dsh_looks_and_for_nobody_else(held: Play
     assert held("import", home).code == 0
 
 
+def without_cwd(file: Path) -> Path:
+    told = {name: value for name, value in HEADER.items() if name != "cwd"}
+    file.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in [told, *CLOSED]))
+    return file
+
+
+def test_a_log_for_dsh_without_a_working_folder_comes_with_a_warning_and_cwd_gives_it_one(
+    play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    home = tmp_path / "home"
+    home.mkdir()
+    log = without_cwd(tmp_path / "s1.jsonl")
+    for number, place in enumerate((["-o", tmp_path / "out.jsonl"], ["--dsh-home", home])):
+        ran = play("fork", log, "--id", f"bare-{number}", *place)
+        assert ran.code == 0
+        assert "names no working folder" in ran.err
+        assert "--cwd DIR" in ran.err
+    ran = play("fork", log, "--id", "child", "--dsh-home", home, "--cwd", "work", "--json")
+    assert (ran.code, ran.err) == (0, f"playhead: written to {ran.json['file']}\n")
+    file = Path(ran.json["file"])
+    assert file.parent.parent.name == "--" + str(tmp_path / "work").strip("/").replace("/", "-") + "--"
+    assert read_log(file).header.cwd == str(tmp_path / "work")
+    assert play("import", log).code == 0
+    ran = play("fork", "s1", "--id", "stored")
+    assert (ran.code, ran.err) == (0, ""), "the store needs no folder"
+
+
+def test_a_fork_works_where_its_parent_did_unless_told(held: Play) -> None:
+    assert held("fork", "s1", "--id", "there").code == 0
+    assert held("fork", "s1", "--id", "here", "--cwd", "/elsewhere").code == 0
+    assert held("fork", "s1", "--id", "windows", "--cwd", "C:\\work").code == 0
+    told = {row["id"]: row["cwd"] for row in held("sessions", "--json").json_lines}
+    assert told == {"s1": "/w", "there": "/w", "here": "/elsewhere", "windows": "C:\\work"}
+
+
+def test_export_of_a_session_without_a_working_folder_into_a_dsh_home_warns(
+    play: Play, tmp_path: Path, store_file: Path
+) -> None:
+    with open_store(str(store_file)) as store, store.create(SessionHeader(SessionId("n1"), 1)) as session:
+        session.append([NewEvent("turn/start", {"turn": 1})])
+    home = tmp_path / "home"
+    home.mkdir()
+    ran = play("export", "n1", "--dsh-home", home)
+    assert ran.code == 0
+    assert "names no working folder" in ran.err
+
+
 def test_a_dsh_home_with_plain_logs_gets_a_plain_one(held: Play, tmp_path: Path) -> None:
     home = tmp_path / "home"
     place = home / "sessions" / "--w--" / "s1"
@@ -360,14 +410,15 @@ def test_a_fork_that_is_killed_leaves_all_of_the_new_session_or_nothing(tmp_path
     whole = 0
     for number in range(ROUNDS):
         process = start_playhead("fork", "large", "--repaired", "--id", f"child{number}", store=store)
-        kill_after(process, 0.6 + 0.25 * number, signal.SIGKILL)
+        if number < ROUNDS - 1:  # the last one is left alone
+            kill_after(process, 0.6 + 0.25 * number, signal.SIGKILL)
         process.communicate()
         with open_store(str(store)) as opened:
             for info in opened.sessions(parent="large"):
                 whole += 1
                 assert info.events == 40_002
             assert [problem for problem in opened.verify() if problem.severity == "error"] == []
-    assert whole, "some of them were left alone long enough"
+    assert whole
 
 
 @pytest.mark.heavy

@@ -17,6 +17,8 @@ from chat_answers import said
 from children import playhead_here
 from dsh_runtimes import runtime
 from live_sessions import SESSION, SESSIONS, live
+from recordings import open_new, recorded
+from recordings import said as user_said
 from reference import shared_path
 from scripted_server import Request, scripted_server
 from twins import read_log
@@ -120,6 +122,21 @@ def command(*words: object, store: Path) -> bytes:
 
 def told(*words: object, store: Path) -> Any:
     return json.loads(command(*words, "--json", store=store))
+
+
+def test_dsh_goes_on_with_what_the_proxy_recorded_where_the_fork_is_told_to_work(tmp_path: Path) -> None:
+    workspace, home = tmp_path / "workspace", tmp_path / "home"
+    workspace.mkdir()
+    home.mkdir()
+    with open_new(tmp_path) as store, recorded(store) as recording:
+        recording.call(DEEPSEEK_CHAT, [user_said("Hi.")], "Hello.")
+    session = told("sessions", store=tmp_path / "store.sqlite")
+    words = ("fork", session["id"], "--id", "again", "--dsh-home", home, "--cwd", workspace)
+    command(*words, store=tmp_path / "store.sqlite")
+    resumed = go_on(home, "again", workspace)
+    ends = [fact.json["reason"] for fact in read_log(resumed.after).facts if fact.type == "turn/end"]
+    assert ends == [{"kind": "completed"}, {"kind": "completed"}]
+    assert resumed.asked() == [["Go on."]]
 
 
 # What dsh does
