@@ -17,6 +17,7 @@ from playhead.cli.safe_text import safe
 from playhead.cli.target import GenerationOption, opened
 from playhead.eventstore import json_text
 from playhead.eventstore.errors import UsageError
+from playhead.eventstore.findings import CHANGED, Finding
 from playhead.eventstore.findings import damage as damaged
 from playhead.eventstore.log import SessionInfo
 
@@ -70,18 +71,20 @@ def _verify(
 ) -> int:
     from playhead.replay.verify import Watcher
 
-    infos = store.sessions(all_generations=True) if session is None else [session.info]
     kept = [] if heads is None else read_heads(heads)
     if session is not None:
-        wanted = {(info.id, info.generation) for info in infos}
-        kept = [head for head in kept if (head.id, head.generation) in wanted]
+        kept = [head for head in kept if (head.id, head.generation) == (session.id, session.generation)]
     watcher = Watcher(lambda id, generation: store.session(id, generation=generation))
-    with bar("verifying", len(infos)) as advance:
-        problems = store.verify(session, on_session=lambda done, _: advance(done), watch=watcher.watch)
-        problems += store.compare_heads(kept)
+    with bar("verifying", None) as advance:
+        problems = store.verify(session, on_session=advance, watch=watcher.watch)
+        can_read = not any(problem.stops_reading for problem in problems)
+        problems += store.compare_heads(kept) if can_read else ()
+    infos: list[SessionInfo] = []
+    if can_read:
+        infos = store.sessions(all_generations=True) if session is None else [session.info]
     errors = [problem for problem in problems if problem.severity == "error"]
     contradicting = _contradicting(watcher, infos, problems)
-    broken = [info for info in infos if damaged(info.findings)]
+    broken = [info for info in infos if _came_damaged(info)]
     if json:
         output.json_line(
             {
@@ -94,13 +97,20 @@ def _verify(
         )
     else:
         for info in broken:
-            damage.tell(_name(info.id, info.generation, info.generations), info.findings)
+            damage.tell(_name(info.id, info.generation, info.generations), _came_damaged(info))
         for problem in problems:
             output.line(f"{problem.severity}: {_sentence(problem)}")
         for info, found in contradicting:
             where = f"session {_name(info.id, info.generation)}, seq {found.seq}"
             output.line(safe(f"discrepancy: {where}: {found.kind}: {found.message}"))
         _summarise(infos, errors, len(problems) - len(errors), broken, len(contradicting))
+        if not can_read:
+            output.note("nothing else was looked at: put this right first, and verify again")
+        if any(problem.kind != "other-store" for problem in errors):
+            output.note(
+                "what an error names is no longer what was stored: take it from a copy of the store, "
+                "or import the file into a new one"
+            )
     if write_heads is not None:
         if errors:
             output.note(f"{safe(str(write_heads))} not written: these heads are not to be trusted")
@@ -212,7 +222,12 @@ def _discrepancy_as_json(info: SessionInfo, found: Discrepancy) -> dict[str, Any
     return {name: value for name, value in members.items() if value is not None}
 
 
+def _came_damaged(info: SessionInfo) -> list[Finding]:
+    """What was damaged before the log came here; what was done to it in the store is an error."""
+    return [finding for finding in damaged(info.findings) if finding.kind != CHANGED]
+
+
 def _damage_as_json(broken: list[SessionInfo]) -> Iterator[dict[str, Any]]:
     for info in broken:
-        for finding in damaged(info.findings):
+        for finding in _came_damaged(info):
             yield {"session": info.id, "generation": info.generation, **damage.as_json(finding)}

@@ -5,8 +5,8 @@ contradicts itself; a *note* is worth a word and no more.
 
 Kinds, damage: ``torn-tail`` ``torn-frame`` ``bad-frame`` ``bad-magic`` ``skippable-frame``
 ``bad-json`` ``bad-row`` ``bad-envelope`` ``blank-line`` ``invalid-utf8`` ``two-records-on-one-line``
-``seq-gap`` ``branch`` ``orphan-rows`` ``bad-database``. Notes: ``bom`` ``crlf`` ``extra-header-field``
-``header-frame`` ``other-folder`` ``other-version``.
+``seq-gap`` ``branch`` ``orphan-rows`` ``bad-database`` ``changed-in-store``. Notes: ``bom`` ``crlf``
+``extra-header-field`` ``header-frame`` ``other-folder`` ``other-version``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from typing import Literal
 import msgspec
 
 Severity = Literal["damage", "note"]
+
+CHANGED = "changed-in-store"
+"""The kind of a finding about what a store no longer holds as it was put there; any other came with the log."""
 
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, cast
 
 from playhead.eventstore.errors import PlayheadError
-from playhead.eventstore.sql import artifacts, rebuilding
+from playhead.eventstore.sql import artifacts, reading, rebuilding
 from playhead.eventstore.sql.columns import unescape
 from playhead.eventstore.sql.engine import Link, held
 from playhead.eventstore.sql.problem import Problem
@@ -72,7 +72,7 @@ def _file(
     try:
         rebuilt = rebuilding.rebuild(held(link), row, cast(BinaryIO, _Nowhere()))
     except PlayheadError as error:
-        yield problem("artifact", str(error))
+        yield problem("artifact", str(error).removesuffix(reading.ADVICE))
         return
     if not rebuilt.same:
         yield problem("recipe", rebuilt.reason, warning=True)

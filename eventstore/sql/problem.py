@@ -24,3 +24,8 @@ class Problem:
     to_seq: int | None = None
     path: str | None = None
     severity: Literal["error", "warning"] = "error"
+
+    @property
+    def stops_reading(self) -> bool:
+        """Whether the database itself is damaged, so that nothing else could be looked at."""
+        return self.kind in ("database", "cell-type")

@@ -17,11 +17,13 @@ from playhead.eventstore.chain import LEAF_LINES, Chain
 from playhead.eventstore.codecs.wanted import Wanted
 from playhead.eventstore.dialect import Dialect
 from playhead.eventstore.errors import CorruptLog
-from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.recorded import Recorded
 from playhead.eventstore.sql import commits
 from playhead.eventstore.sql.engine import Link, Reads, held
 from playhead.eventstore.sql.session_row import SessionRow
+
+ADVICE = "; run `playhead verify`"
+"""How the message of an error about changed stored bytes ends."""
 
 _ROW_PAGE = 1024
 _SEGMENT_COLUMNS = "line0, lines, seq0, n, codec, raw_len, body"
@@ -54,7 +56,7 @@ class StoredSegment(NamedTuple):
             raise CorruptLog(
                 session,
                 f"lines {self.line0 + 2} to {self.line0 + self.lines + 1} (seq {self.seq0} on) cannot be decoded: "
-                f"{error}; run `playhead verify`",
+                f"{error}{ADVICE}",
                 seq=self.seq0,
                 line=self.line0 + 2,
                 kind="bad-segment",
@@ -78,6 +80,13 @@ class StoredLines(NamedTuple):
     @property
     def line_count(self) -> int:
         return len(self.lines)
+
+    def require_bytes(self, session: str) -> None:
+        """Raise ``CorruptLog`` for a line that somebody put there as text."""
+        for at, line in enumerate(self.lines, self.line0 + 2):
+            if not isinstance(line, bytes):
+                message = f"line {at} was changed in the store{ADVICE}"
+                raise CorruptLog(session, message, line=at, kind="bad-row")
 
     def block(self, _session: str) -> bytes:
         """The lines, each ended by LF."""
@@ -136,10 +145,12 @@ def pages(
         if page is None:
             raise CorruptLog(
                 row.session,
-                f"line {at + 2} of {row.lines + 1} is missing from the store; run `playhead verify`",
+                f"line {at + 2} of {row.lines + 1} is missing from the store{ADVICE}",
                 line=at + 2,
                 kind="missing-lines",
             )
+        if isinstance(page, StoredLines):
+            page.require_bytes(row.session)
         yield page
         at = page.line0 + page.line_count
 
@@ -176,13 +187,13 @@ def blocks(
 def chain_at(link: Link, row: SessionRow, line_no: int) -> Chain:
     """The chain of a session after its first ``line_no`` lines."""
     if line_no == 0:
-        return Chain.begin(row.header)
+        return Chain.begin(row.header_line())
     found = link.one(
         "SELECT line0, lines, chain FROM segment WHERE session_id = ? AND line0 + lines <= ? "
         "ORDER BY line0 DESC LIMIT 1",
         (row.id, line_no),
     )
-    chain = Chain.begin(row.header)
+    chain = Chain.begin(row.header_line())
     if found is not None:
         sealed = found[0] + found[1]
         chain = Chain(found[2], sealed - sealed % LEAF_LINES)
@@ -320,7 +331,7 @@ def logical(
     may come as one where they are to be ``joined``. They have their positions unless ``placed`` is False. A retired
     shape that the dialect cannot read comes as it is stored; ``strict`` raises ``CorruptLog`` for it.
     """
-    state: Any = dialect.initial(SessionHeader.parse(row.header))
+    state: Any = dialect.initial(row.parsed_header())
     touches, left_out = dialect.touches, frozenset(without)
     unread: list[str] = []
     if touches is not None:

@@ -36,9 +36,8 @@ def rebuild(reads: Reads, row: artifacts.ArtifactRow, out: BinaryIO) -> Rebuilt:
     """
     envelope = row.opened()
     checked = _Checked(out)
-    exact = True
     if row.layout == "jsonl.zstd":
-        exact = _write_frames(reads, row, envelope, checked)
+        _write_frames(reads, row, envelope, checked)
     elif row.layout == "jsonl":
         for piece in decoded(reads, row):
             checked.write(piece)
@@ -47,7 +46,7 @@ def rebuild(reads: Reads, row: artifacts.ArtifactRow, out: BinaryIO) -> Rebuilt:
             checked.write(piece)
     if checked.digest() == row.sha256:
         return Rebuilt(True)
-    if not exact:
+    if envelope.library not in ("", zstd_frames.LIBRARY):
         return Rebuilt(
             False,
             f"the compressed container differs from the original: libzstd {zstd_frames.LIBRARY} does not give "
@@ -56,7 +55,7 @@ def rebuild(reads: Reads, row: artifacts.ArtifactRow, out: BinaryIO) -> Rebuilt:
         )
     raise CorruptLog(
         unescape(row.path),
-        "the rebuilt file does not have the SHA-256 of the original; run `playhead verify`",
+        f"the rebuilt file does not have the SHA-256 of the original{reading.ADVICE}",
         kind="bad-artifact",
     )
 
@@ -69,18 +68,17 @@ def decoded(reads: Reads, row: artifacts.ArtifactRow) -> Iterator[bytes]:
         with reads() as link:
             owner = session_row.load(link, span.session_id)
         if at == 0:
-            yield owner.header + b"\n"
+            yield owner.header_line() + b"\n"
         yield from reading.blocks(fetch, owner, span.line0, span.line0 + span.lines)
     yield envelope.tail
 
 
 def _write_frames(
     reads: Reads, row: artifacts.ArtifactRow, envelope: artifacts.Envelope, out: _Checked
-) -> bool:
-    """Write a compressed log frame by frame; False when a frame came out with another length than it had."""
+) -> None:
+    """Write a compressed log frame by frame."""
     content = _Reader(decoded(reads, row))
     kept = _Reader(parts(reads, row))
-    exact = True
     for frame in (Frame(*values) for values in envelope.frames):
         pieces = content.take(frame.raw_bytes)
         if frame.recipe == 0:
@@ -89,14 +87,10 @@ def _write_frames(
             for piece in kept.take(frame.size_bytes):
                 out.write(piece)
             continue
-        size = 0
         for piece in zstd_frames.compress(frame.recipe, pieces):
-            size += len(piece)
             out.write(piece)
-        exact = exact and size == frame.size_bytes and envelope.library == zstd_frames.LIBRARY
     for piece in kept.take(envelope.rest_bytes):
         out.write(piece)
-    return exact
 
 
 def parts(reads: Reads, row: artifacts.ArtifactRow) -> Iterator[bytes]:

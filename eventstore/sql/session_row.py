@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from playhead.eventstore.errors import CorruptLog
-from playhead.eventstore.findings import Finding
+from playhead.eventstore.errors import CorruptLog, NotALog
+from playhead.eventstore.findings import CHANGED, Finding
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import Seq, SessionId
 from playhead.eventstore.log import SessionInfo
@@ -63,24 +63,73 @@ class SessionRow(NamedTuple):
 
     def decoded_findings(self) -> tuple[Finding, ...]:
         """The findings that belong to this session's log."""
-        return tuple(_findings.decode(self.findings)) if self.findings else ()
+        try:
+            return tuple(_findings.decode(self.findings)) if self.findings else ()
+        except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
+            return (_changed("what was found wrong with the log cannot be read any more"),)
+
+    def header_line(self) -> bytes:
+        """The header, verbatim. Raises ``CorruptLog`` where somebody put something else than bytes there."""
+        if not isinstance(self.header, bytes):
+            raise self._unreadable()
+        return self.header
+
+    def parsed_header(self) -> SessionHeader:
+        """The header. Raises ``CorruptLog`` for one that was changed in the store and cannot be read."""
+        try:
+            return SessionHeader.parse(self.header_line())
+        except NotALog as error:
+            raise self._unreadable() from error
+
+    def _unreadable(self) -> CorruptLog:
+        message = "its header was changed in the store and cannot be read; run `playhead verify`"
+        return CorruptLog(self.session, message, line=1, kind=CHANGED)
 
     def info(self, generations: int) -> SessionInfo:
-        """What a caller may know of the session, ``generations`` being the number of its id."""
+        """What a caller may know of the session, ``generations`` being the number of its id.
+
+        Where the header cannot be read any more, what other columns repeat of it stands in, and a finding says so.
+        """
+        findings = self.decoded_findings()
+        try:
+            header = self.parsed_header()
+        except CorruptLog:
+            header = self._repeated_header()
+            findings = (_changed("the header cannot be read any more", line=1), *findings)
         return SessionInfo(
             id=self.session,
             generation=self.generation,
             generations=generations,
             dialect=unescape(self.dialect),
-            header=SessionHeader.parse(self.header),
+            header=header,
             next_seq=Seq(self.next_seq),
             lines=self.lines,
             events=self.events,
             head=self.head,
             first_ms=self.first_ms,
             last_ms=self.last_ms,
-            findings=self.decoded_findings(),
+            findings=findings,
         )
+
+    def _repeated_header(self) -> SessionHeader:
+        """What ``header_columns`` has put into other columns."""
+        return SessionHeader(
+            id=self.session,
+            created_ms=self.created_ms,
+            cwd=_unescaped(self.cwd),
+            parent=None if self.parent_key is None else SessionId(unescape(self.parent_key)),
+            seed_length=self.seed_length,
+            origin=_unescaped(self.origin),
+            delegation_depth=self.delegation_depth or 0,
+        )
+
+
+def _unescaped(text: str | None) -> str | None:
+    return None if text is None else unescape(text)
+
+
+def _changed(what: str, line: int | None = None) -> Finding:
+    return Finding(CHANGED, f"{what}: the store was changed; `playhead verify` says where", line=line)
 
 
 def header_columns(header: SessionHeader) -> dict[str, Any]:
@@ -129,14 +178,15 @@ def of_key(link: Link, key: str, *, lock: bool = False) -> list[SessionRow]:
 
 def plain(rows: Iterable[SessionRow]) -> SessionRow:
     """The generation that a plain id means: the newest format, then the latest event, then the last that came."""
-    return max(
-        rows,
-        key=lambda row: (
-            SessionHeader.parse(row.header).version,
-            row.last_ms or row.created_ms,
-            row.generation,
-        ),
-    )
+    return max(rows, key=lambda row: (_version(row), row.last_ms or row.created_ms, row.generation))
+
+
+def _version(row: SessionRow) -> int:
+    """The format that the header names; -1 where it cannot be read."""
+    try:
+        return row.parsed_header().version
+    except CorruptLog:
+        return -1
 
 
 def every(link: Link) -> list[SessionRow]:

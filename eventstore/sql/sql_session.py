@@ -304,12 +304,12 @@ class SqlSession:
     @property
     def header(self) -> SessionHeader:
         """Who the session is."""
-        return SessionHeader.parse(self._row.header)
+        return self._row.parsed_header()
 
     @property
     def header_line(self) -> bytes:
         """The header, verbatim, without line end."""
-        return self._row.header
+        return self._row.header_line()
 
     def require_sound(self) -> None:
         """Raise ``CorruptLog`` for the first damage of the log, saying how much lies behind it."""

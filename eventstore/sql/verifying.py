@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 
 from playhead.eventstore.dialect import Dialect
 from playhead.eventstore.sql import artifacts, commits, session_row
+from playhead.eventstore.sql.cell_check import check_cells, check_pages
 from playhead.eventstore.sql.columns import unescape
 from playhead.eventstore.sql.engine import Link
 from playhead.eventstore.sql.exchange_check import check_exchanges
@@ -36,8 +37,12 @@ def verify(
 
     ``dialect_of`` gives the dialect of a name: the rules of logs are checked on logical events. ``on_session``
     hears how many sessions are done, and of how many. ``watch`` is shown the events of each session whose bytes are
-    sound, while its rules are checked. ``link`` must see one state throughout.
+    sound, while its rules are checked. ``link`` must see one state throughout. Where the database itself is damaged,
+    nothing else is looked at.
     """
+    unreadable = list(check_pages(link)) or list(check_cells(link))
+    if unreadable:
+        return unreadable
     rows = session_row.every(link)
     checks = {found[0]: found[1] for found in link.all('SELECT id, "check" FROM session')}
     chosen = [row for row in rows if session_id is None or row.id == session_id]

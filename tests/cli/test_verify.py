@@ -9,6 +9,8 @@ import example_logs
 import pytest
 from cli_runner import Play
 
+import playhead
+
 
 @pytest.fixture
 def clean(play: Play, tmp_path: Path) -> Play:
@@ -37,6 +39,45 @@ def test_a_change_in_the_store_exits_1_and_names_the_session(clean: Play, store_
     assert ran.lines
     assert all(line.startswith("error: session one") for line in ran.lines)
     assert clean("verify", "two").code == 0
+
+
+def test_lines_that_were_edited_by_hand_are_named_and_it_is_said_what_to_do(
+    play: Play, store_file: Path
+) -> None:
+    """In SQLite ``replace`` makes text of bytes."""
+    with playhead.open_store(str(store_file)) as store:
+        session = store.create(playhead.SessionHeader(playhead.SessionId("mine"), 1))
+        session.append([playhead.NewEvent("feedback/record", {"text": text}) for text in "abc"])
+    change(store_file, "UPDATE event SET line = replace(line, '\"b\"', '\"x\"') WHERE line_no = 1")
+    ran = play("verify")
+    assert ran.code == 1
+    assert [line.split(": ")[:3] for line in ran.lines] == [["error", "session mine, line 3", "cell-type"]]
+    assert "nothing else was looked at" in ran.err
+    assert "take it from a copy of the store, or import the file into a new one" in ran.err
+    (error,) = play("verify", "--json").json["errors"]
+    assert (error["session"], error["fromLine"], error["toLine"]) == ("mine", 3, 4)
+    ran = play("replay", "mine", "--as", "lines")
+    assert (ran.code, "line 3 was changed in the store; run `playhead verify`" in ran.err) == (1, True)
+
+
+def test_a_header_that_cannot_be_read_is_an_error_of_its_session_and_hides_no_other(
+    clean: Play, store_file: Path
+) -> None:
+    change(store_file, "UPDATE session SET header = substr(header, 2) WHERE key = 'one'")
+    ran = clean("verify")
+    assert ran.code == 1
+    assert {line.split(",")[0].split(":")[1] for line in ran.lines} == {" session one"}
+    assert any("header: the header cannot be read" in line for line in ran.lines)
+    assert "damaged before the import" not in ran.err
+    assert clean("verify", "two").code == 0
+    listed = clean("sessions", "--json")
+    assert listed.code == 1
+    assert {line["id"]: [found["kind"] for found in line["damaged"]] for line in listed.json_lines} == {
+        "one": ["changed-in-store"],
+        "two": [],
+    }
+    ran = clean("show", "one")
+    assert (ran.code, "header was changed in the store" in ran.err) == (1, True)
 
 
 def test_json_keeps_errors_warnings_and_damage_apart(full: Play, store_file: Path) -> None:

@@ -6,7 +6,7 @@ import io
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sources import MemorySource, event_line, header
+from sqlalchemy import Text
 from stores import ENGINES, store_address
 
 from playhead import dialects
+from playhead.eventstore.errors import CorruptLog
 from playhead.eventstore.exchange import Exchange
+from playhead.eventstore.findings import damage
 from playhead.eventstore.log import NewEvent
 from playhead.eventstore.recorded import Recorded
 from playhead.eventstore.source import BytesSource
-from playhead.eventstore.sql import SqlStore, artifacts, open_store, reading, session_row
+from playhead.eventstore.sql import SqlStore, artifacts, open_store, reading, schema, session_row
 from playhead.eventstore.sql.heads import Head
 from playhead.eventstore.sql.problem import Problem
 
@@ -241,6 +244,100 @@ def test_any_two_swapped_rows_are_found(original: Path, tmp_path: Path, data: st
             marks = ", ".join("?" * len(names))
             damaged.connection.execute(f"INSERT INTO {table} VALUES ({marks})", mixed)
         assert damaged.problems(), (table, one, other)
+
+
+CELLS = [
+    pytest.param(table.name, column.name, isinstance(column.type, Text), id=f"{table.name}.{column.name}")
+    for table in (
+        schema.store,
+        schema.session,
+        schema.commit_log,
+        schema.event_type,
+        schema.event,
+        schema.segment,
+        schema.artifact,
+        schema.artifact_part,
+        schema.exchange,
+    )
+    for column in table.columns
+]
+
+
+@pytest.mark.parametrize(("table", "column", "is_text"), CELLS)
+def test_a_cell_that_somebody_gave_another_type_is_found_and_nothing_raises(
+    damaged: Damaged, table: str, column: str, is_text: bool
+) -> None:
+    other = "x'00ff'" if is_text else "CAST('word' AS TEXT)"
+    condition, values = where(damaged, table, damaged.rows(table)[0])
+    try:
+        damaged.connection.execute(f'UPDATE "{table}" SET "{column}" = {other} WHERE {condition}', values)
+    except sqlite3.IntegrityError:
+        assert column == "id"  # the number of a row, which SQLite keeps a number
+        return
+    (problem,) = damaged.problems()
+    assert (problem.kind, problem.stops_reading) == ("cell-type", True)
+    assert f"of the table {table} " in problem.message
+    assert f"into the column {column}, " in problem.message
+
+
+def test_a_line_that_was_edited_by_hand_is_named_with_its_session_and_its_line(damaged: Damaged) -> None:
+    damaged.connection.execute("UPDATE event SET line = replace(line, 'note', 'nope') WHERE session_id = 6")
+    assert [(found.kind, found.session, found.from_line, found.to_line) for found in damaged.problems()] == [
+        ("cell-type", "other", 2, 4)
+    ]
+    with open_store(str(damaged.path)) as store:
+        session = store.session("other")
+        for read in (session.read, session.events, session.lines, session.seal):
+            with pytest.raises(CorruptLog, match="line 2 was changed in the store; run `playhead verify`"):
+                list(read() or ())
+        assert len(list(store.session("native").read())) == 20
+
+
+@pytest.mark.parametrize("value", ["x'00ff'", "'{}'", "x'7b7d'"])
+def test_a_session_whose_header_cannot_be_read_is_listed_as_damaged_and_hides_no_other(
+    damaged: Damaged, value: str
+) -> None:
+    damaged.connection.execute(f"UPDATE session SET header = {value} WHERE key = 'native'")
+    assert "native" in {problem.session for problem in damaged.problems()}
+    with open_store(str(damaged.path)) as store:
+        sound = {str(info.id): damage(info.findings) for info in store.sessions()}
+        assert [finding.kind for finding in sound.pop("native")] == ["changed-in-store"]
+        assert not any(finding.kind == "changed-in-store" for found in sound.values() for finding in found)
+        session = store.session("native")
+        with pytest.raises(CorruptLog, match="'native': its header was changed in the store"):
+            session.header  # noqa: B018
+        assert [fact.seq for fact in session.read(0, 3)] == [0, 1, 2]
+
+
+def test_findings_that_cannot_be_read_are_damage_themselves(damaged: Damaged) -> None:
+    damaged.connection.execute("UPDATE session SET findings = x'00ff' WHERE key = 'native'")
+    damaged.connection.commit()
+    with open_store(str(damaged.path)) as store:
+        (finding,) = damage(store.session("native").info.findings)
+        assert finding.kind == "changed-in-store"
+
+
+def test_a_file_with_damaged_pages_is_found_and_told_as_that(original: Path, tmp_path: Path) -> None:
+    """An index of which a page was overwritten: no row of any table is touched."""
+    path = tmp_path / "copy.sqlite"
+    with closing(sqlite3.connect(original)) as connection:
+        (page,) = connection.execute(
+            "SELECT rootpage FROM sqlite_schema WHERE name = 'ix_commit_log_session_id_seq0'"
+        ).fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+    data = bytearray(original.read_bytes())
+    data[page * size - 200 : page * size] = bytes(200)
+    path.write_bytes(data)
+    with open_store(str(path), create=False) as store:
+        problems = store.verify()
+    assert {problem.kind for problem in problems} == {"database"}
+    assert all(problem.stops_reading for problem in problems)
+
+
+def test_a_store_without_its_one_row_is_found(damaged: Damaged) -> None:
+    damaged.connection.execute("DELETE FROM store")
+    (problem,) = damaged.problems()
+    assert (problem.kind, problem.stops_reading) == ("database", True)
 
 
 def test_a_consistent_rewrite_shows_only_against_kept_heads(damaged: Damaged) -> None:
