@@ -1,6 +1,6 @@
 """A provider that does as it is told: an HTTP server on the loopback, with every way to answer well and badly.
 
-It runs in a thread of its own, so that clients of any kind can talk to it::
+Clients of any kind can talk to it::
 
     limited = Answer.json(429, {"error": {"message": "slow down"}}, retry_after="2")
     with scripted_server(limited, Answer(steps=[b"data: {}\\n\\n", RESET])) as server:
@@ -23,8 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-LONG_S = 60.0
-"""How long anything may take before a test has failed: far longer than a machine stands still that has much to do."""
+from loop_server import LONG_S, loop_server
 
 
 class Pause(NamedTuple):
@@ -111,38 +110,13 @@ class ScriptedServer:
         self.url = ""
         self._script = script
         self._gone = threading.Semaphore(0)
-        self._ready = threading.Event()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="scripted-server", daemon=True)
 
     def wait_client_gone(self) -> bool:
         """True once a client went away from a ``HANG``, or left a body before its end; False after ``LONG_S``."""
         return self._gone.acquire(timeout=LONG_S)
 
-    def start(self) -> None:
-        self._thread.start()
-        assert self._ready.wait(LONG_S), "the server did not start"
-
-    def stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(LONG_S)
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0, limit=2**26))
-        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        self._ready.set()
-        try:
-            self._loop.run_forever()
-        finally:
-            server.close()
-            tasks = asyncio.all_tasks(self._loop)
-            for task in tasks:
-                task.cancel()
-            self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-            self._loop.close()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the requests of one connection."""
         self.connections += 1
         try:
             while (request := await _read_request(reader)) is not None:
@@ -151,10 +125,6 @@ class ScriptedServer:
                     break
         except ConnectionError:
             self._gone.release()
-        except asyncio.CancelledError:
-            pass  # the server stops; before Python 3.12 asyncio logs a connection whose task was cancelled
-        finally:
-            writer.close()
 
     async def _answer(
         self, answer: Answer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -203,11 +173,8 @@ def scripted_server(*answers: Answer, script: Script | None = None) -> Iterator[
         return waiting.pop(0) if waiting else Answer.json(599, {"error": {"message": "the script is over"}})
 
     server = ScriptedServer(script or next_answer)
-    server.start()
-    try:
+    with loop_server(server.serve) as server.url:
         yield server
-    finally:
-        server.stop()
 
 
 def cut_everywhere(body: bytes) -> list[Step]:

@@ -10,14 +10,14 @@ Ends are passed on as well: a connection that one side closed or reset is closed
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from scripted_server import LONG_S, reset
+from loop_server import loop_server
+from scripted_server import reset
 
 End = Literal["complete", "reset"]
 Headers = dict[str, str]
@@ -51,38 +51,12 @@ class Wiretap:
         self._far = (parts.hostname, parts.port)
         self.url = ""
         self._wires: list[_Wire] = []
-        self._loop = asyncio.new_event_loop()
-        self._ready = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="wiretap", daemon=True)
 
     @property
     def calls(self) -> list[Call]:
         return [call for wire in self._wires for call in _calls(wire)]
 
-    def start(self) -> None:
-        self._thread.start()
-        assert self._ready.wait(LONG_S), "the tap did not start"
-
-    def stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(LONG_S)
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._join, "127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        self._ready.set()
-        try:
-            self._loop.run_forever()
-        finally:
-            server.close()
-            tasks = asyncio.all_tasks(self._loop)
-            for task in tasks:
-                task.cancel()
-            self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-            self._loop.close()
-
-    async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Join a connection to one of its own on the far side."""
         far_reader, far_writer = await asyncio.open_connection(*self._far)
         wire = _Wire()
@@ -92,11 +66,8 @@ class Wiretap:
                 _pass_on(reader, far_writer, wire.sent),
                 _pass_on(far_reader, writer, wire.got),
             )
-        except asyncio.CancelledError:
-            pass  # the tap stops; before Python 3.12 asyncio logs a connection whose task was cancelled
         finally:
-            for side in (writer, far_writer):
-                side.close()
+            far_writer.close()
 
 
 async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heard: bytearray) -> None:
@@ -115,11 +86,8 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, h
 def wiretap(url: str) -> Iterator[Wiretap]:
     """A tap that is gone at the end of the block; what it heard stays."""
     tap = Wiretap(url)
-    tap.start()
-    try:
+    with loop_server(tap.join) as tap.url:
         yield tap
-    finally:
-        tap.stop()
 
 
 def _calls(wire: _Wire) -> Iterator[Call]:
