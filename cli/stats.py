@@ -69,9 +69,9 @@ def stats(
     summary = Summary(None if price_file is None else prices.read(price_file))
     problem = False
     alone = session is not None
-    with _sessions(session, generation, store) as logs:
+    with _sessions(session, generation, store) as (held, logs):
         for log in logs:
-            found = read(log, at=at, with_speed=alone, strict=strict, ignorable=ignorable or ())
+            found = read(held, log, at=at, with_speed=alone, strict=strict, ignorable=ignorable or ())
             problem |= _tell(found)
             summary.add(found, _group(by, found))
     if json:
@@ -98,14 +98,14 @@ def _group(by: By | None, found: Reading) -> Key:
 @contextmanager
 def _sessions(
     session: str | None, generation: int | None, store: str | None
-) -> Iterator[Iterator[SqlSession]]:
-    """The sessions to read, one by one."""
+) -> Iterator[tuple[SqlStore, Iterator[SqlSession]]]:
+    """The store, and the sessions to read, one by one."""
     if session is not None:
-        with opened(session, generation, store) as (_, log):
-            yield iter((log,))
+        with opened(session, generation, store) as (held, log):
+            yield held, iter((log,))
         return
     with place.open_store(store) as held:
-        yield _every(held)
+        yield held, _every(held)
 
 
 def _every(held: SqlStore) -> Iterator[SqlSession]:

@@ -1,25 +1,27 @@
-"""One session read for ``playhead stats``: its own model calls and tools, and how fast answers came."""
+"""One session read for ``playhead stats``: its own model calls and tools, and how fast answers came.
+
+What ``playhead project`` folded before is not read again: both projections go on from their checkpoints.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING
 
-from playhead.eventstore.errors import UsageError
+from playhead.eventstore.errors import UnknownEventType, UsageError
 from playhead.projections.attempt import Attempt
 from playhead.projections.attempt_fold import calls
 from playhead.projections.attempts import attempts
 from playhead.projections.folding import advance, begin
+from playhead.projections.materialised import Materialised
 from playhead.projections.session_stats import SessionStats, session_stats
 from playhead.projections.tool_use import Tool, tool_use
 
 if TYPE_CHECKING:
     from playhead.eventstore.log import SessionInfo
+    from playhead.eventstore.sql import SqlStore
     from playhead.eventstore.sql.sql_session import SqlSession
-
-_BATCH = 1000
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Reading:
 
 
 def read(
+    store: SqlStore,
     log: SqlSession,
     *,
     at: int | None = None,
@@ -45,7 +48,7 @@ def read(
     strict: bool = False,
     ignorable: Collection[str] = (),
 ) -> Reading:
-    """The session after its last event, or after the event ``at``.
+    """A session of ``store`` after its last event, or after the event ``at``.
 
     Raises ``UsageError`` when there is no such event, and, when ``strict``, what is wrong with the log.
     """
@@ -55,11 +58,11 @@ def read(
     if at is not None and at >= info.next_seq:
         raise UsageError(f"--at {at}: the session has {info.next_seq:,} seqs, from 0")
     to_seq = None if at is None else at + 1
-    made, used = begin(attempts, log.header), begin(tool_use, log.header)
-    events = log.events(0, to_seq, deltas=False)
-    while batch := list(islice(events, _BATCH)):
-        made = advance(attempts, made, batch, strict=strict, ignorable=ignorable)
-        used = advance(tool_use, used, batch)
+    made = Materialised(store, attempts).folded(log, at=at)
+    unknown = tuple(first for first in made.unknown if first[0] not in ignorable)
+    if strict and unknown:
+        raise UnknownEventType(*unknown[0], log.id)
+    used = Materialised(store, tool_use).folded(log, at=at)
     inherited = made.state.inherited
     speed = None
     if with_speed:
@@ -71,6 +74,6 @@ def read(
         own=tuple(call for call in every if not inherited.covers(call.seq)),
         inherited=tuple(call for call in every if inherited.covers(call.seq)),
         tools=used.state.tools,
-        unknown=made.unknown,
+        unknown=unknown,
         speed=speed,
     )

@@ -12,6 +12,7 @@ from reference import shared_path
 
 from playhead.cli import output
 from playhead.eventstore import json_text
+from playhead.eventstore.sql.sql_session import SqlSession
 
 CASE = "cases/15-usage-stands-three-times"
 PLACE = {"turn": 1, "step": 1}
@@ -158,6 +159,58 @@ def test_an_unknown_event_makes_the_figures_incomplete_unless_somebody_knows_bet
     assert "interpretation incomplete: unknown event type x/new, first at seq 13" in ran.err
     assert play("stats", log, "--ignorable", "x/new").code == 0
     assert play("stats", log, "--strict").out == b""
+
+
+QUESTIONS: list[list[object]] = [
+    [],
+    ["--json"],
+    *(["--by", by, "--json"] for by in ("model", "day", "session", "tool")),
+    ["--strict"],
+    ["--strict", "--ignorable", "x/new"],
+    ["--ignorable", "x/new", "--json"],
+    ["s1", "--json"],
+    ["s1", "--at", len(LOG) - 1, "--json"],
+    ["s1", "--at", len(LOG) + 1, "--json"],
+    ["torn-v0", "--json"],
+]
+
+
+def test_checkpoints_change_no_figure_and_what_they_hold_is_not_read_again(
+    full: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answers() -> list[tuple[int, bytes, str]]:
+        return [(ran.code, ran.out, ran.err) for ran in (full("stats", *words) for words in QUESTIONS)]
+
+    def reads() -> dict[str, set[int]]:
+        seen: dict[str, set[int]] = {}
+        events = SqlSession.events
+
+        def told(session: SqlSession, from_seq: int = 0, to_seq: int | None = None, **more: Any) -> Any:
+            seen.setdefault(session.id, set()).add(from_seq)
+            return events(session, from_seq, to_seq, **more)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(SqlSession, "events", told)
+            full("stats")
+        return seen
+
+    log, new = tmp_path / "s1.jsonl", {"type": "x/new", "data": {}}
+    assert full("import", write(tmp_path, "s1", *LOG, new)).code == 0
+    before, later = answers(), len(LOG) + 1
+    assert reads()["s1"] == {0}
+    for names in (["attempts"], ["attempts", "tool-use"]):
+        assert full("project", *names).code == 1, "there is an unknown type"
+        assert answers() == before
+    assert reads()["s1"] == {later}
+    assert full("import", write(tmp_path, "s1", *LOG, new, *LOG)).code == 0
+    kept = answers()
+    assert kept != before
+    assert reads()["s1"] == {later}
+    full("project", "attempts", "tool-use", "--rebuild")
+    assert answers() == kept
+    (tmp_path / "store.sqlite").unlink()
+    assert full("import", tmp_path / "dsh-home", log).code == 1
+    assert answers() == kept, "as if there had never been a checkpoint"
 
 
 @pytest.mark.parametrize(
