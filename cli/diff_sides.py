@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from playhead.cli import damage, units
-from playhead.cli.target import opened
-from playhead.eventstore.errors import UsageError
+from playhead.cli import damage
+from playhead.cli.target import opened, require_seq
 
 if TYPE_CHECKING:
     from playhead.eventstore.log import SessionInfo
@@ -40,10 +39,7 @@ def side(
 
     with opened(session, generation, store) as (_, log):
         info = log.info
-        if at is not None and at >= info.next_seq:
-            raise UsageError(
-                f"--at {at}: session {name}, {info.id}, has {units.count(info.next_seq, 'seq')}, from 0"
-            )
+        require_seq(info, at, f"session {name}, {info.id},")
         end_seq = None if at is None else at + 1
         seen: Foldable = log
         if repaired:

@@ -16,7 +16,7 @@ from playhead.cli.selection import Place, Selection
 from playhead.cli.target import GenerationOption, SessionArgument, opened
 from playhead.eventstore import json_text
 from playhead.eventstore.codecs.wanted import is_delta
-from playhead.eventstore.errors import UnknownEventType, UsageError
+from playhead.eventstore.errors import UsageError
 from playhead.eventstore.findings import damage as damaged
 from playhead.eventstore.recorded import Recorded, event_object
 from playhead.projections import event_trace, search_text
@@ -99,7 +99,7 @@ def events(
         if broken and json:
             output.json_line({"damaged": [damage.as_json(finding) for finding in damaged(info.findings)]})
         if interpreted:
-            broken |= _tell_unknown(log, frozenset(ignorable or ()), strict)
+            broken |= fold_report.tell_unknown_types(log, ignorable or (), strict=strict)
         if trace is not None:
             _show_trace(log, trace, json)
         elif follow:
@@ -123,28 +123,6 @@ def _show_trace(log: SqlSession, seq: int, json: bool) -> None:
         output.json_line(tracing.as_json(found))
     else:
         tracing.show(found)
-
-
-def _tell_unknown(log: SqlSession, ignorable: Iterable[str], strict: bool) -> bool:
-    """Say which events have a type that nobody knows and that may change what follows; True if any has.
-
-    ``strict`` raises ``UnknownEventType`` instead.
-    """
-    from playhead.eventstore.registry import event_types
-
-    passed = set(ignorable)
-    unknown = False
-    for event in log.events(deltas=False):
-        if event.ignorable or event.type in passed:
-            continue
-        passed.add(event.type)
-        if event.type in event_types:
-            continue
-        if strict:
-            raise UnknownEventType(event.type, event.seq, log.id)
-        unknown = True
-        fold_report.tell_unknown(log.id, event.type, event.seq)
-    return unknown
 
 
 def _coming(store: SqlStore, log: SqlSession, wanted: Selection) -> Iterator[Recorded]:

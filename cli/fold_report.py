@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from playhead.cli import damage, output
 from playhead.cli.safe_text import safe
-from playhead.eventstore.errors import CorruptLog
+from playhead.eventstore.errors import CorruptLog, UnknownEventType
 from playhead.eventstore.findings import damage as damaged
+from playhead.eventstore.registry import event_types
 
 if TYPE_CHECKING:
     from playhead.eventstore.log import SessionInfo
-    from playhead.projections.folding import Folded
+    from playhead.projections.folding import Foldable, Folded
     from playhead.projections.projection import Breach
 
 
@@ -33,6 +34,26 @@ def tell_unknown(session: str, type: str, seq: int) -> None:
     """Say that an event, the first of a type that nobody knows, may change what follows."""
     where = safe(f"unknown event type {type}, first at seq {seq}")
     output.note(f"{safe(session)}: interpretation incomplete: {where}")
+
+
+def tell_unknown_types(
+    log: Foldable, ignorable: Collection[str], *, from_seq: int = 0, strict: bool = False
+) -> bool:
+    """Say which events have a type that nobody knows and that may change what follows; whether any has.
+
+    For who shows events without folding them. ``strict`` raises ``UnknownEventType`` instead.
+    """
+    passed = set(ignorable)
+    found = False
+    for event in log.events(from_seq, deltas=False, without=frozenset(event_types)):
+        if event.ignorable or event.type in passed:
+            continue
+        if strict:
+            raise UnknownEventType(event.type, event.seq, event.session)
+        passed.add(event.type)
+        found = True
+        tell_unknown(event.session, event.type, event.seq)
+    return found
 
 
 def require_none(info: SessionInfo, breaches: Sequence[Breach]) -> None:

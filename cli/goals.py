@@ -16,8 +16,8 @@ from playhead.cli.target import (
     SessionArgument,
     StrictOption,
     opened,
+    require_seq,
 )
-from playhead.eventstore.errors import UsageError
 from playhead.projections.goal import goal
 
 
@@ -41,8 +41,7 @@ def goals(
 
     with opened(session, generation, store) as (_, log):
         info = log.info
-        if at is not None and at >= info.next_seq:
-            raise UsageError(f"--at {at}: the session has {info.next_seq:,} seqs, from 0")
+        require_seq(info, at)
         if strict:
             log.require_sound()
         folded = fold(log, goal, at=at, repaired=repaired, strict=strict, ignorable=ignorable or ())

@@ -18,6 +18,7 @@ from playhead.cli.target import (
     SessionArgument,
     StrictOption,
     opened,
+    require_seq,
 )
 from playhead.eventstore.errors import UsageError
 from playhead.eventstore.log import SessionInfo
@@ -82,8 +83,7 @@ def inbox(
         )
     with opened(session, generation, store) as (_, log):
         info = log.info
-        if at is not None and at >= info.next_seq:
-            raise UsageError(f"--at {at}: the session has {units.count(info.next_seq, 'seq')}, from 0")
+        require_seq(info, at)
         if strict:
             log.require_sound()
         folded = fold(log, audit.inbox, at=at, repaired=repaired, strict=strict, ignorable=ignorable or ())

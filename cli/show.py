@@ -24,6 +24,7 @@ from playhead.cli.target import (
     SessionArgument,
     StrictOption,
     opened,
+    require_seq,
 )
 from playhead.cli.transcript_text import TranscriptText
 from playhead.cli.turn_ranges import TurnOption, ranges
@@ -96,8 +97,7 @@ def show(
     form = Format.json if json else format
     with opened(session, generation, store) as (_, log):
         info = log.info
-        if at is not None and at >= info.next_seq:
-            raise UsageError(f"--at {at}: the session has {units.count(info.next_seq, 'seq')}, from 0")
+        require_seq(info, at)
         if strict:
             log.require_sound()
         seen: Foldable = log

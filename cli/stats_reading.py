@@ -9,7 +9,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from playhead.eventstore.errors import UnknownEventType, UsageError
+from playhead.cli.target import require_seq
+from playhead.eventstore.errors import UnknownEventType
 from playhead.projections.attempt import Attempt
 from playhead.projections.attempt_fold import calls
 from playhead.projections.attempts import attempts
@@ -55,8 +56,7 @@ def read(
     if strict:
         log.require_sound()
     info = log.info
-    if at is not None and at >= info.next_seq:
-        raise UsageError(f"--at {at}: the session has {info.next_seq:,} seqs, from 0")
+    require_seq(info, at)
     to_seq = None if at is None else at + 1
     made = Materialised(store, attempts).folded(log, at=at)
     unknown = tuple(first for first in made.unknown if first[0] not in ignorable)

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from playhead.cli import place
+from playhead.cli import place, units
 from playhead.eventstore.errors import NotALog, SessionNotFound, StoreUnavailable, UsageError
 
 if TYPE_CHECKING:
+    from playhead.eventstore.log import SessionInfo
     from playhead.eventstore.sql import SqlStore
     from playhead.eventstore.sql.sql_session import SqlSession
     from playhead.projections.materialised import ProjectedStore
@@ -50,6 +51,12 @@ def looks_like_path(session: str) -> bool:
 def is_file(session: str) -> bool:
     """True for a SESSION argument that means a log file, which is read without a store."""
     return looks_like_path(session) and Path(session).exists()
+
+
+def require_seq(info: SessionInfo, at: int | None, subject: str = "the session") -> None:
+    """Raise ``UsageError`` where an ``--at`` lies behind the last event of ``subject``, whose ``info`` this is."""
+    if at is not None and at >= info.next_seq:
+        raise UsageError(f"--at {at}: {subject} has {units.count(info.next_seq, 'seq')}, from 0")
 
 
 @contextmanager
