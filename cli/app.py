@@ -83,8 +83,7 @@ def _guarded(run: Callable[P, int]) -> Callable[P, None]:
 
 def show(error: Exception) -> int:
     """Say on stderr what went wrong, in one line; the exit code that goes with it."""
-    if os.environ.get("PLAYHEAD_DEBUG") == "1":
-        traceback.print_exception(error)
+    trace(error)
     match error:
         case UsageError():
             code = WRONG_USAGE
@@ -94,6 +93,12 @@ def show(error: Exception) -> int:
             code = COULD_NOT_RUN
     note(explain(error))
     return code
+
+
+def trace(error: Exception) -> None:
+    """Print the traceback of ``error`` where the user asked for such things."""
+    if os.environ.get("PLAYHEAD_DEBUG") == "1":
+        traceback.print_exception(error)
 
 
 def explain(error: Exception) -> str:

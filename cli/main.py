@@ -14,6 +14,7 @@ from typing import NoReturn
 
 import playhead.cli
 from playhead.cli.app import READER_GONE, STOPPED, app
+from playhead.cli.log_lines import tell_what_is_logged
 from playhead.cli.output import silence_stdout
 
 
@@ -33,6 +34,7 @@ def main() -> NoReturn:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     code: int | str | None
+    tell_what_is_logged()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         load_commands()

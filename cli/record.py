@@ -69,6 +69,8 @@ def record(
         proxy = Proxy(behind, recorder)
         with serving(proxy, host, port) as server:
             with contextlib.suppress(KeyboardInterrupt):
+                if not server.is_local:
+                    output.note(f"other machines can reach {server.url}, and keys come in unencrypted")
                 if json:
                     output.json_line({"url": server.url, "upstream": behind.where, "session": session})
                 else:

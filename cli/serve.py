@@ -84,10 +84,6 @@ def serve(
 
     with ExitStack() as stack:
         named = [stack.enter_context(opened(name, generation, store)) for name in replayed]
-        ids = [session.id for _, session in named]
-        twice = next((id for id in ids if ids.count(id) > 1), None)
-        if twice is not None:
-            raise UsageError(f"session {safe(twice)} is named twice")
         sessions = with_subagents(named)
         damaged = [damage.tell(session.id, session.info.findings) for session in sessions]
         endpoint, server = stack.enter_context(_serving(sessions, match.value, pace, override, host, port))
@@ -120,6 +116,8 @@ def _serving(
 
 def _tell_start(endpoint: Endpoint, server: Server, *, json: bool, once: bool) -> None:
     scripts = endpoint.scripts
+    if not server.is_local:
+        output.note(f"other machines can reach {server.url}, and read what is served")
     if json:
         sessions = [{"session": script.session, "calls": len(script.entries)} for script in scripts]
         output.json_line({"url": server.url, "sessions": sessions})

@@ -40,8 +40,8 @@ class Pace:
     idle_ms: float = math.inf
 
     def __post_init__(self) -> None:
-        if not self.speed > 0:
-            raise UsageError(f"a speed of {self.speed}: it must be more than 0")
+        if not (isinstance(self.speed, int | float) and self.speed > 0):
+            raise UsageError(f"a speed of {self.speed!r}: it must be a number, and more than 0")
         if not self.idle_ms >= 0:
             raise UsageError(f"idle gaps of {self.idle_ms} ms at most: it must be 0 or more")
 

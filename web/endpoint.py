@@ -15,7 +15,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 from urllib.parse import unquote
 
 from starlette.requests import ClientDisconnect, Request
@@ -27,7 +27,7 @@ from playhead.adapters.providers.dialect import ProviderDialect
 from playhead.adapters.providers.dialects import dialect_at
 from playhead.adapters.providers.payload import parse_payload
 from playhead.eventstore import json_text
-from playhead.eventstore.errors import PlayheadError
+from playhead.eventstore.errors import PlayheadError, UsageError
 from playhead.eventstore.redaction import Secrets
 from playhead.replay import placeholders
 from playhead.replay.claims import Claims, Script, Unanswerable, Unserved, in_line
@@ -60,7 +60,8 @@ Served: TypeAlias = RecordedCall | Chunks | Throw | Hang
 class Settings:
     """How recordings are served. ``override`` is for the first of them; files that it names lie in ``folder``.
 
-    ``limit_bytes`` is the largest request that is read, ``search_s`` how long its placeholders may take.
+    ``limit_bytes`` is the largest request that is read, ``search_s`` how long its placeholders may take. Raises
+    ``UsageError`` for a way to match that there is not.
     """
 
     match: Match = "ordered"
@@ -69,6 +70,11 @@ class Settings:
     folder: Path = field(default_factory=Path)
     limit_bytes: int = BODY_LIMIT_BYTES
     search_s: float = SEARCH_S
+
+    def __post_init__(self) -> None:
+        ways = get_args(Match)
+        if self.match not in ways:
+            raise UsageError(f"no way to match is called {self.match!r}; there are {' and '.join(ways)}")
 
 
 class Endpoint:

@@ -9,7 +9,8 @@ the upstream breaks off in its answer                       the client's connect
 the client goes away                                        the connection to the upstream is closed at once
 ==========================================================  ========================================================
 
-So a client tries again as it would with the provider. Source: docs/recording.md.
+So a client tries again as it would with the provider. It is asked by its path: a client that takes it for a forward
+proxy, which names the whole URL or wants a tunnel, is told so. Source: docs/recording.md.
 """
 
 from __future__ import annotations
@@ -22,12 +23,24 @@ from starlette.types import Receive, Scope, Send
 
 from playhead.adapters.providers.upstream import Upstream, UpstreamBroken
 from playhead.eventstore.exchange import ExchangeEnd
+from playhead.replay.schedule import UNPACED
+from playhead.web.answers import of_json
 from playhead.web.connection import Connection
+from playhead.web.playing import play
 from playhead.web.recorder import Recorder, Tape
 from playhead.web.recorder_call import Headers
 
 _PATIENCE_S = 1.0
 """How long a client is waited for when its call is over already."""
+
+
+_NO_FORWARD_PROXY = {
+    "error": {
+        "message": "playhead: this is no forward proxy: give its address to the client as the base URL of the "
+        "provider, not as HTTP_PROXY",
+        "type": "invalid_request_error",
+    }
+}
 
 
 class ClientGone(Exception):
@@ -43,6 +56,9 @@ class Proxy:
         self.running = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not scope["raw_path"].startswith(b"/"):
+            await play(of_json(400, _NO_FORWARD_PROXY), UNPACED, scope, receive, send)
+            return
         self.running += 1
         try:
             await _Call(self._upstream, self._recorder, scope, receive, send).run()
@@ -82,6 +98,9 @@ class _Call:
             await self._break_off()
         except ClientGone:
             pass
+        except Exception as error:
+            end, reason = "reset", f"the proxy failed: {type(error).__name__}"
+            raise
         finally:
             self._tape.ended(end, reason)
             for task in (passing, leaving):

@@ -32,6 +32,7 @@ def playhead_replay() -> Iterator[PlayheadReplay]:
         require_web()
     except ExtraMissing as error:
         pytest.fail(f"playhead_replay: {error}", pytrace=False)
+    from playhead.eventstore.errors import PlayheadError
     from playhead.web.replayed import complaints, replaying
 
     with ExitStack() as stack:
@@ -46,11 +47,21 @@ def playhead_replay() -> Iterator[PlayheadReplay]:
             speed: float = math.inf,
             complete: bool = False,
         ) -> Replayed:
-            replayed = stack.enter_context(
-                replaying(
-                    *sessions, match=match, store=store, generation=generation, override=override, speed=speed
+            __tracebackhide__ = True
+            try:
+                replayed = stack.enter_context(
+                    replaying(
+                        *sessions,
+                        match=match,
+                        store=store,
+                        generation=generation,
+                        override=override,
+                        speed=speed,
+                    )
                 )
-            )
+            except PlayheadError as error:
+                # What is wrong stands in the call: pytest shows that line, and nothing of how we found out.
+                raise error.with_traceback(None) from None
             served.append((replayed, complete))
             return replayed
 

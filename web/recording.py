@@ -16,6 +16,7 @@ from playhead.adapters.providers.dialect import ProviderDialect
 from playhead.adapters.providers.dialects import Recordings
 from playhead.eventstore import members
 from playhead.eventstore.chunk_source import ModelRequest
+from playhead.eventstore.errors import UsageError
 from playhead.eventstore.exchange import Exchange
 from playhead.eventstore.log import Session, SessionInfo, Store
 from playhead.replay.attempt import Attempt, attempts
@@ -126,8 +127,15 @@ class Recording:
 
 
 def with_subagents(named: Iterable[tuple[Store, Session]]) -> list[Session]:
-    """The sessions that were ``named``, each with its store, and behind them those that they started, each once."""
+    """The sessions that were ``named``, each with its store, and behind them those that they started, each once.
+
+    Raises ``UsageError`` for two of one id: a live session takes the script of its own id.
+    """
     named = list(named)
+    ids = [session.id for _, session in named]
+    twice = next((id for id in ids if ids.count(id) > 1), None)
+    if twice is not None:
+        raise UsageError(f"session {twice!r} is named twice")
     found = {session.id: session for _, session in named}
     for store, session in named:
         for info in subagents_of(session.id, store.sessions()):

@@ -84,7 +84,8 @@ def replaying(
 
     Each is a log file, or the id (or the beginning of one) of a session in ``store``, else in the store that
     ``PLAYHEAD_STORE`` names. ``override`` is a document or a file with one.
-    Raises ``UsageError`` and ``NotALog`` for what is not there, ``OverrideError`` for a wrong override.
+    Raises ``UsageError``, ``StoreUnavailable``, ``SessionNotFound`` and ``NotALog`` for what is not there,
+    ``OverrideError`` for a wrong override.
     """
     if not sessions:
         raise UsageError("name a session to replay: its log file, or its id")
@@ -113,7 +114,7 @@ def _opened(
         if name.endswith(_LOG_FILE_ENDINGS):
             yield stack.enter_context(_of_file(name, generation))
             continue
-        held = playhead.open_store(_store(name, store)) if shared is None else shared
+        held = playhead.open_store(_store(name, store), create=False) if shared is None else shared
         if shared is None:
             shared = stack.enter_context(held)
         yield held, held.find(name, generation=generation)

@@ -3,18 +3,21 @@
     with serving(app) as server:
         ...  # anybody can talk to server.url
 
-Port 0 takes any free port. Nothing is logged: what an app has to say, it says itself. Each request finds its
-``Connection`` in the scope. The end is at once: answers that still stream are broken off.
+Port 0 takes any free port. What an app has to say, it says itself: only its failures are logged. A server on this
+machine alone takes no requests that mean another one (``local_only.py``). Each request finds its ``Connection`` in the
+scope. The end is at once: answers that still stream are broken off.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from ipaddress import ip_address
 
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -22,8 +25,13 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from playhead.eventstore.errors import PlayheadError
 from playhead.web.connection import EXTENSION, Connection
+from playhead.web.local_only import LocalOnly
 
 LOOPBACK = "127.0.0.1"
+
+log = logging.getLogger("playhead.web")
+log.addFilter(lambda record: record.exc_info is not None)
+"""Hears of apps that fail. What else uvicorn has to say is of clients that speak no HTTP, and of other packages."""
 
 _IDLE_S = 3600
 """How long a connection stays open for the next request. A client may send one in the moment in which it is closed, and
@@ -45,7 +53,10 @@ class AddressUnavailable(PlayheadError):
 
 
 class Server:
-    """A running server. ``url`` is where it is, without a slash at the end."""
+    """A running server. ``url`` is where it is, without a slash at the end.
+
+    ``is_local`` says that nobody but programs of this machine can reach it.
+    """
 
     def __init__(self, app: ASGIApp, host: str = LOOPBACK, port: int = 0) -> None:
         """Bind the socket; ``start`` answers. Raises ``AddressUnavailable``."""
@@ -55,7 +66,8 @@ class Server:
         except (OSError, OverflowError) as error:
             raise AddressUnavailable(host, port, _reason(error)) from error
         self.host, self.port = self._socket.getsockname()[:2]
-        self._app = app
+        self.is_local = ip_address(self.host).is_loopback
+        self._app: ASGIApp = LocalOnly(app) if self.is_local else app
         self._ready = threading.Event()
         self._failure: BaseException | None = None
         self._uvicorn: _Uvicorn | None = None
@@ -137,6 +149,7 @@ class _Protocol(H11Protocol):
     """HTTP/1.1, with the connection in the scope of each request."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self.logger = log
         super().connection_made(transport)
         app, connection = self.app, Connection(transport)
 

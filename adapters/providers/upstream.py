@@ -116,6 +116,10 @@ class Upstream:
             response = await self._http.send(request, stream=True, auth=None)
         except httpx.HTTPError as error:
             raise UpstreamBroken(self.where, _reason(error), before_response=True) from error
+        if not 200 <= response.status_code <= 599:
+            await response.aclose()
+            reason = f"its answer has the status {response.status_code}, which HTTP does not have"
+            raise UpstreamBroken(self.where, reason, before_response=True)
         return UpstreamAnswer(response, self.where)
 
     async def __aenter__(self) -> Self:
@@ -128,7 +132,10 @@ class Upstream:
 
 
 def end_to_end(headers: Iterable[tuple[bytes, bytes]]) -> RawHeaders:
-    """The headers that concern the other end: neither those of a connection, nor those that ``connection`` names."""
+    """The headers that concern the other end: neither those of a connection, nor those that ``connection`` names.
+
+    Where ``transfer-encoding`` says how long a body is, ``content-length`` does not, and goes with it.
+    """
     headers = list(headers)
     named = {
         name.strip().lower()
@@ -136,6 +143,8 @@ def end_to_end(headers: Iterable[tuple[bytes, bytes]]) -> RawHeaders:
         if header.lower() == b"connection"
         for name in value.split(b",")
     }
+    if any(name.lower() == b"transfer-encoding" for name, _ in headers):
+        named.add(b"content-length")
     return [(name, value) for name, value in headers if name.lower() not in _OF_THE_CONNECTION | named]
 
 

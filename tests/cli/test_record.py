@@ -71,6 +71,14 @@ def test_calls_are_passed_told_and_recorded_until_the_end(tmp_path: Path, how: i
     assert KEY.encode() not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(("host", "is_said"), [("127.0.0.1", False), ("0.0.0.0", True)])
+def test_that_other_machines_can_use_it_is_said(tmp_path: Path, host: str, is_said: bool) -> None:
+    words = ("--upstream", "http://127.0.0.1:9", "--listen", f"{host}:0")
+    with recording(tmp_path / "s.sqlite", *words) as (process, _):
+        code, said = end(process)
+    assert (code, "other machines can reach http://0.0.0.0:" in said) == (0, is_said)
+
+
 def test_the_first_line_can_be_json(tmp_path: Path) -> None:
     with recording(tmp_path / "s.sqlite", "--upstream", "http://127.0.0.1:9/v1", "--json") as (
         process,

@@ -74,6 +74,12 @@ def test_a_server_that_is_stopped_did_what_it_should(how: int) -> None:
         assert "not all served: native-pancakes: 4 calls, 2 of them were asked for" in ended.err
 
 
+@pytest.mark.parametrize(("host", "is_said"), [("127.0.0.1", False), ("0.0.0.0", True)])
+def test_that_other_machines_can_read_it_is_said(host: str, is_said: bool) -> None:
+    with Serving("--replay", PANCAKES, "--host", host) as serving:
+        assert ("other machines can reach http://0.0.0.0:" in serving.end().err) == is_said
+
+
 def test_misses_are_listed_at_the_end_and_make_the_exit_code_1() -> None:
     with Serving("--replay", PANCAKES, "--match", "strict") as serving:
         assert serving.ask() == [422]

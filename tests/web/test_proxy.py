@@ -80,6 +80,12 @@ def connected(url: str) -> socket.socket:
     return socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])))
 
 
+def to_the_end(client: socket.socket) -> bytes:
+    """Everything that comes before the other side closes the connection."""
+    client.settimeout(LONG_S)
+    return b"".join(iter(lambda: client.recv(2**16), b""))
+
+
 def until(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + LONG_S
     while not holds():
@@ -260,6 +266,35 @@ def test_other_methods_and_answers_without_a_body_pass(store: SqlStore, method: 
     assert [asked.method for asked in upstream.requests] == [method]
 
 
+@pytest.mark.parametrize("asked", ["CONNECT api.test:443", "GET http://api.test/v1/models", "OPTIONS *"])
+def test_who_takes_it_for_a_forward_proxy_is_told_what_it_is(store: SqlStore, asked: str) -> None:
+    with scripted_server() as upstream, proxied(store, upstream.url) as proxy, connected(proxy.url) as client:
+        client.sendall(f"{asked} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n".encode())
+        answer = to_the_end(client)
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert b"base URL" in answer
+    assert not upstream.requests
+
+
+def test_a_length_beside_chunks_does_not_pass(store: SqlStore) -> None:
+    body = json.dumps(ASKED).encode()
+    answer = Answer(200, [b"data: [DONE]\n\n"], {"content-type": "text/event-stream", "content-length": "3"})
+    with (
+        scripted_server(answer) as upstream,
+        proxied(store, upstream.url) as proxy,
+        connected(proxy.url) as client,
+    ):
+        head = f"POST {CHAT} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 3\r\n"
+        client.sendall(f"{head}transfer-encoding: chunked\r\n\r\n{len(body):x}\r\n".encode() + body)
+        client.sendall(b"\r\n0\r\n\r\n")
+        got = to_the_end(client)
+    assert b"content-length" not in got
+    assert b"data: [DONE]\n\n" in got
+    [request] = upstream.requests
+    assert request.body == body
+    assert "content-length" not in request.headers
+
+
 # Ends
 
 
@@ -282,6 +317,19 @@ def test_an_upstream_that_gives_no_answer_resets_the_client(store: SqlStore, end
     ):
         post(proxy.url + CHAT)
     assert outcomes(store) == [("failed", "TRANSPORT")]
+
+
+def test_an_answer_with_a_status_that_there_is_not_resets_the_client(store: SqlStore) -> None:
+    with (
+        scripted_server(Answer(999, [b"denied"])) as upstream,
+        proxied(store, upstream.url) as proxy,
+        pytest.raises(httpx.ReadError),
+    ):
+        post(proxy.url + CHAT)
+    [call] = attempts(only(store))
+    assert call.failure is not None
+    assert (call.failure.code, call.failure.status) == ("TRANSPORT", None)
+    assert "status 999" in (call.failure.message or "")
 
 
 @pytest.mark.parametrize("end", [RESET, CUT, GARBLE], ids=["reset", "cut", "garbled"])

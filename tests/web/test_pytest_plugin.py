@@ -151,7 +151,7 @@ def test_what_is_not_there_is_an_error_that_says_what_to_do(folder: Path) -> Non
     done = run(
         """
 import pytest
-from playhead import NotALog, UsageError
+from playhead import NotALog, StoreUnavailable, UsageError
 
 def test_it(playhead_replay, monkeypatch, tmp_path):
     monkeypatch.delenv("PLAYHEAD_STORE", raising=False)
@@ -161,6 +161,9 @@ def test_it(playhead_replay, monkeypatch, tmp_path):
         playhead_replay("some-id")
     with pytest.raises(UsageError, match="name a session"):
         playhead_replay()
+    with pytest.raises(StoreUnavailable, match="no store at"):
+        playhead_replay("some-id", store=tmp_path / "misspelt.sqlite")
+    assert not (tmp_path / "misspelt.sqlite").exists()
     (tmp_path / "bad.jsonl").write_text("{}")
     with pytest.raises(NotALog):
         playhead_replay(tmp_path / "bad.jsonl")
@@ -171,3 +174,32 @@ def test_it(playhead_replay, monkeypatch, tmp_path):
         folder,
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_what_is_asked_for_wrongly_is_shown_with_the_line_of_the_test_alone(folder: Path) -> None:
+    done = run(
+        """
+import pytest
+
+PANCAKES = "examples/sessions/native-pancakes.jsonl"
+
+def test_match(playhead_replay):
+    playhead_replay(PANCAKES, match="Strict")
+
+def test_speed(playhead_replay):
+    playhead_replay(PANCAKES, speed="1x")
+
+def test_twice(playhead_replay):
+    playhead_replay(PANCAKES, PANCAKES)
+""",
+        folder,
+    )
+    assert "3 failed" in done.stdout
+    for said in (
+        "no way to match is called 'Strict'; there are ordered and strict",
+        "a speed of '1x': it must be a number, and more than 0",
+        "session 'native-pancakes' is named twice",
+    ):
+        assert f"UsageError: {said}\n" in done.stdout
+    assert "contextlib.py" not in done.stdout
+    assert "replayed.py" not in done.stdout

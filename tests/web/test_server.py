@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import threading
 import time
@@ -137,3 +138,43 @@ def test_a_reset_before_the_answer_gives_no_byte_of_one() -> None:
         except ConnectionResetError:
             answer = b""
     assert answer == b""
+
+
+def talk(server: Server, request: bytes) -> bytes:
+    """What the server answers to ``request``, behind which it closes the connection."""
+    answer = bytearray()
+    with socket.create_connection((server.host, server.port), timeout=LONG_S) as client:
+        client.sendall(request)
+        while piece := client.recv(2**16):
+            answer += piece
+    return bytes(answer)
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"no HTTP\r\n\r\n", b"400"),
+        (b"GET / HTTP/1.1\r\nhost: x\r\nconnection: upgrade, close\r\nupgrade: h2c\r\n\r\n", b"200"),
+        (b"GET / HTTP/1.1\r\nhost: x\r\nconnection: upgrade, close\r\nupgrade: websocket\r\n\r\n", b"200"),
+    ],
+    ids=["no-http", "h2c", "websocket"],
+)
+def test_a_client_that_wants_something_else_is_answered_and_nothing_is_logged(
+    caplog: pytest.LogCaptureFixture, request_: bytes, status: bytes
+) -> None:
+    with serving(APP) as server:
+        assert talk(server, request_).startswith(b"HTTP/1.1 " + status)
+    assert caplog.records == []
+
+
+async def failing(_scope: Scope, _receive: Receive, _send: Send) -> None:
+    raise RuntimeError("of the app")
+
+
+def test_an_app_that_fails_is_logged_and_the_client_gets_a_status(caplog: pytest.LogCaptureFixture) -> None:
+    with serving(failing) as server:
+        assert httpx.get(server.url, timeout=LONG_S).status_code == 500
+    [record] = caplog.records
+    assert (record.name, record.levelno) == ("playhead.web", logging.ERROR)
+    assert record.exc_info is not None
+    assert str(record.exc_info[1]) == "of the app"
