@@ -51,12 +51,28 @@ def sql(
     if query == "-":
         query = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
     show = _show_json if json else _show_csv if csv else _show_table
-    with (
-        place.open_store(store) as held,
-        querying.answer(held.database, query, timeout_s=timeout) as answer,
-    ):
-        show(answer.columns, answer.rows)
+    try:
+        with (
+            place.open_store(store) as held,
+            querying.answer(held.database, query, timeout_s=timeout) as answer,
+        ):
+            show(answer.columns, answer.rows)
+    except querying.NoSuchTable as error:
+        raise UsageError(f"{error}{_how_to_make(error.table)}") from error
     return DONE
+
+
+def _how_to_make(table: str) -> str:
+    """What makes a table that is not there, where it is one that can be made."""
+    from playhead.projections import registry
+
+    if table.lower() == "fact":
+        return "; the view of the facts is on SQLite: `playhead project events` makes the table read_event"
+    for projection in registry.every():
+        if table.lower() in (each.name for each in projection.tables):
+            named = f" {projection.name}" if projection.on_request else ""
+            return f"; `playhead project{named}` makes it"
+    return ""
 
 
 def _show_json(columns: Sequence[str], rows: Rows) -> None:

@@ -41,6 +41,16 @@ class QueryTimedOut(PlayheadError):
         super().__init__(f"the query was stopped: it took longer than {timeout_s:g} s")
 
 
+class NoSuchTable(UsageError):
+    """The query names a ``table`` that is not there."""
+
+    code = "no-such-table"
+
+    def __init__(self, message: str, table: str) -> None:
+        self.table = table
+        super().__init__(message)
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The names of the columns, and the rows in the order of the query; they can be read once."""
@@ -53,9 +63,9 @@ class Answer:
 def answer(database: Database, sql: str, *, timeout_s: float | None = None) -> Iterator[Answer]:
     """The answer to the query ``sql``; its rows can be read as long as the context lasts.
 
-    Raises ``UsageError`` for what is no query or a wrong one, with the place; ``QueryTimedOut``; ``CorruptLog`` when
-    facts that it needs cannot be decoded. Values are None, bool, int, float, str, bytes, or what the driver of
-    PostgreSQL makes of other types.
+    Raises ``UsageError`` for what is no query or a wrong one, with the place, and ``NoSuchTable``; ``QueryTimedOut``;
+    ``CorruptLog`` when facts that it needs cannot be decoded. Values are None, bool, int, float, str, bytes, or what
+    the driver of PostgreSQL makes of other types.
     """
     keyword = _keyword(sql)
     if database.engine.dialect.name == "postgresql":
@@ -91,14 +101,18 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
+_NO_TABLE = re.compile(r"""no such table: (?:\w+\.)?(\w+)|relation "(?:\w+\.)?(\w+)" does not exist""")
+
+
 def _placed(sql: str, offset: int | None, message: str) -> UsageError:
     """The error of a query, with the place of its character ``offset`` where that is known."""
     message = " ".join(message.split())
-    if offset is None:
-        return UsageError(message)
-    before = sql[:offset]
-    line, column = before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
-    return UsageError(f"line {line}, column {column}: {message}")
+    missing = _NO_TABLE.fullmatch(message)
+    if offset is not None:
+        before = sql[:offset]
+        line, column = before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
+        message = f"line {line}, column {column}: {message}"
+    return UsageError(message) if missing is None else NoSuchTable(message, missing[1] or missing[2])
 
 
 # SQLite

@@ -3,13 +3,12 @@ from __future__ import annotations
 import csv
 import json
 import signal
-import subprocess
-import time
 from pathlib import Path
 
 import pytest
 from children import start_playhead
 from cli_runner import Play
+from scripted_server import LONG_S
 from stores import postgres_url
 
 from playhead.cli import output
@@ -92,6 +91,19 @@ def test_the_place_of_an_error_is_told(full: Play) -> None:
     assert "line 1, column 8: no such column: missing" in full("sql", "SELECT missing").err
 
 
+@pytest.mark.parametrize(
+    ("table", "makes"),
+    [("read_turn", "project"), ("main.READ_SESSION", "project"), ("read_event", "project events")],
+)
+def test_of_a_read_table_that_is_not_there_it_is_told_what_makes_it(
+    full: Play, table: str, makes: str
+) -> None:
+    ran = full("sql", f"SELECT * FROM {table}")
+    assert ran.code == 2
+    assert ran.err.endswith(f"no such table: {table}; `playhead {makes}` makes it\n")
+    assert full("sql", "SELECT * FROM nowhere").err.endswith("no such table: nowhere\n")
+
+
 def test_a_query_that_takes_too_long_exits_3(full: Play) -> None:
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
     ran = full("sql", "--timeout", "0.1", endless)
@@ -125,23 +137,38 @@ def test_every_form_works_on_postgresql(play: Play, home: Path) -> None:
             ["plain-v0", "1", "33", "true", '{"a":  1}', "[1,2]", "0"]
         ]
         assert play("sql", "--store", url, "DELETE FROM session").code == 2
+        missing = play("sql", "--store", url, "SELECT * FROM read_turn")
+        assert missing.code == 2
+        assert "`playhead project` makes it" in missing.err
+        assert "`playhead project events`" in play("sql", "--store", url, "SELECT * FROM fact").err
+
+
+def interrupted(query: str, store: object) -> tuple[int, bytes]:
+    """The exit code and stderr of a query that gets a Ctrl-C once its first rows are there."""
+    process = start_playhead("sql", "--json", query, store=store)
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=LONG_S)
+    finally:
+        process.kill()
+    return process.returncode, err
+
+
+SOME = "WITH RECURSIVE some(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM some WHERE i < 5000)"
+ENDLESS = "all_of_them(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM all_of_them)"
 
 
 @pytest.mark.parametrize(
-    "query",
-    [
-        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n",
-        "SELECT max(a.time_ms) FROM fact a, fact b, fact c, fact d",
-    ],
+    "endless", ["SELECT max(i) FROM all_of_them", "SELECT max(a.time_ms) FROM fact a, fact b, fact c, fact d"]
 )
 @pytest.mark.usefixtures("full")
-def test_ctrl_c_interrupts_a_query(store_file: Path, query: str) -> None:
-    process = start_playhead("sql", query, store=store_file)
-    time.sleep(1.5)
-    assert process.poll() is None, "the query should run for ever"
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
-    assert (process.returncode, err) == (130, b"playhead: stopped\n")
+def test_ctrl_c_interrupts_a_query(store_file: Path, endless: str) -> None:
+    assert interrupted(f"{SOME}, {ENDLESS} SELECT i FROM some UNION ALL {endless}", store_file) == (
+        130,
+        b"playhead: stopped\n",
+    )
 
 
 @pytest.mark.usefixtures("full")
@@ -157,14 +184,8 @@ def test_a_reader_that_goes_away_is_no_error(store_file: Path) -> None:
 
 
 def test_ctrl_c_interrupts_a_query_on_postgresql(play: Play, home: Path) -> None:
+    endless = "SELECT i, CASE WHEN i > 5000 THEN pg_sleep(600) END FROM generate_series(1, 6000) i"
     with postgres_url() as url:
         assert play("import", "--store", url, home).code == 1
-        process = start_playhead("sql", "SELECT pg_sleep(600)", store=url)
-        time.sleep(2)
-        process.send_signal(signal.SIGINT)
-        try:
-            process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise
-        assert process.returncode == 130
+        code, _ = interrupted(endless, url)
+        assert code == 130
