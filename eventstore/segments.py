@@ -26,6 +26,7 @@ from playhead.eventstore.codecs import (
     delta_run,
     runs,
 )
+from playhead.eventstore.line_records import Defect
 from playhead.eventstore.recorded import Recorded
 
 __all__ = ["CodecError", "LineDefect", "Segment", "pieces", "seal", "segment_facts", "unseal"]
@@ -47,7 +48,7 @@ class LineDefect(NamedTuple):
     byte: int
     size_bytes: int
     seq: int
-    defect: envelope.Defect
+    defect: Defect
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +214,7 @@ class _Survey:
             self._add_defect(at, len(line), view.seq0, view.defect)
         if view.n:
             if view.seq0 > self.next_seq:
-                gap = envelope.Defect("seq-gap", f"expected seq {self.next_seq}, got {view.seq0}")
+                gap = Defect("seq-gap", f"expected seq {self.next_seq}, got {view.seq0}")
                 self._add_defect(at, len(line), view.seq0, gap)
                 self._end_range()
                 self._range_seq = view.seq0
@@ -222,7 +223,7 @@ class _Survey:
             self.next_seq = view.seq0 + view.n
         self._lines += 1
 
-    def _add_defect(self, at: int, size_bytes: int, seq: int, defect: envelope.Defect) -> None:
+    def _add_defect(self, at: int, size_bytes: int, seq: int, defect: Defect) -> None:
         if len(self._defects) < MAX_DEFECTS:
             self._defects.append(LineDefect(self._lines, at, size_bytes, seq, defect))
         else:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from playhead.eventstore.envelope import Defect
 from playhead.eventstore.findings import Finding
+from playhead.eventstore.line_records import Defect
 
 MAX_FINDINGS = 1000
 """More findings than this of one log are counted, not kept."""

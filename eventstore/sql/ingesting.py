@@ -28,6 +28,7 @@ from playhead.eventstore.dialect import Native
 from playhead.eventstore.errors import NotALog, UsageError
 from playhead.eventstore.findings import Finding
 from playhead.eventstore.header import SessionHeader
+from playhead.eventstore.line_records import Defect
 from playhead.eventstore.source import LogSource
 from playhead.eventstore.sql import reading, session_row
 from playhead.eventstore.sql.engine import Link
@@ -213,7 +214,7 @@ def _add_defects(
     if seen.defect is not None:
         defects.add_defect(seen.defect, **where)
     if seen.n and seen.seq0 > expected:
-        gap = envelope.Defect("seq-gap", f"expected seq {expected}, got {seen.seq0}")
+        gap = Defect("seq-gap", f"expected seq {expected}, got {seen.seq0}")
         defects.add_defect(gap, **where)
 
 
