@@ -60,7 +60,7 @@ class NewEvent:
         event = event_object(
             self.type,
             seq,
-            time_ms,
+            int(time_ms),
             data,
             surface_op=self.surface_op,
             source_seqs=self.source_seqs,
