@@ -3,7 +3,9 @@
 A web page can give a name of its own the address 127.0.0.1, and have the browser ask there in its name: what a server
 on the loopback says would then be read by the page. Such a request shows the name in its ``host`` header. Taken are
 addresses, names of one word, and names under domains that nobody can register: ``localhost``, ``local``, ``internal``
-(as containers call their machine), ``test``, ``home.arpa``. Any other is answered with status 403.
+(as containers call their machine), ``test``, ``home.arpa``. Any other is answered with status 403. A request that
+names a whole URL, or wants a tunnel, comes from a client that was told to take this server for its proxy: the app says
+what it thinks of that.
 Source: docs/cli.md, "playhead serve".
 """
 
@@ -30,7 +32,8 @@ class LocalOnly:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         named = next((value for name, value in scope.get("headers", ()) if name == b"host"), b"")
         host = named.decode("latin-1")
-        if means_this_machine(host):
+        is_of_a_proxy = not scope.get("raw_path", b"/").startswith(b"/")
+        if is_of_a_proxy or means_this_machine(host):
             await self._app(scope, receive, send)
         else:
             await _refuse(host, send)

@@ -266,10 +266,12 @@ def test_other_methods_and_answers_without_a_body_pass(store: SqlStore, method: 
     assert [asked.method for asked in upstream.requests] == [method]
 
 
-@pytest.mark.parametrize("asked", ["CONNECT api.test:443", "GET http://api.test/v1/models", "OPTIONS *"])
+@pytest.mark.parametrize(
+    "asked", ["CONNECT api.example.com:443", "GET http://api.example.com/v1/models", "OPTIONS *"]
+)
 def test_who_takes_it_for_a_forward_proxy_is_told_what_it_is(store: SqlStore, asked: str) -> None:
     with scripted_server() as upstream, proxied(store, upstream.url) as proxy, connected(proxy.url) as client:
-        client.sendall(f"{asked} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n".encode())
+        client.sendall(f"{asked} HTTP/1.1\r\nhost: api.example.com\r\nconnection: close\r\n\r\n".encode())
         answer = to_the_end(client)
     assert answer.startswith(b"HTTP/1.1 400")
     assert b"base URL" in answer
