@@ -142,7 +142,7 @@ def obey_permissions() -> None:
             ctypes.CDLL(None, use_errno=True).prctl(drop, capability, 0, 0, 0)
 
 
-def wait_for(true: Callable[[], bool], process: subprocess.Popen[bytes], seconds: float = 30) -> None:
+def wait_for(true: Callable[[], bool], process: subprocess.Popen[bytes], seconds: float = 60) -> None:
     """Wait until something is so, or the process has ended."""
     deadline = time.monotonic() + seconds
     while not true() and process.poll() is None:

@@ -43,7 +43,7 @@ from playhead import open_store
 
 until, after = int(sys.argv[2]), 0
 with open_store(sys.argv[1]) as store:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 500
     while after < until and time.monotonic() < deadline:
         for fact in store.read_all(after=after):
             if fact.position != after + 1:
@@ -88,7 +88,7 @@ def outputs(processes: list[subprocess.Popen[bytes]]) -> list[str]:
     """What each process wrote; fails the test when one of them failed."""
     written = []
     for process in processes:
-        out, err = process.communicate(timeout=180)
+        out, err = process.communicate(timeout=600)
         assert process.returncode == 0, err.decode()
         written.append(out.decode())
     return written

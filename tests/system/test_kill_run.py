@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from chat_answers import DONE, calls, delta, said
 from children import kill_after, playhead_here, start_playhead
-from scripted_server import Answer, Pause, Request, scripted_server
+from scripted_server import LONG_S, Answer, Pause, Request, scripted_server
 
 from playhead.eventstore.sql.writer import WINDOW_MS
 
@@ -33,7 +33,7 @@ SCRIPT = """\
 """
 PENDING = ("first", "second", "at once", "context", "parked")
 
-COMMIT_MS = 2_000
+COMMIT_MS = 10_000
 """How long a commit may take on a machine that is busy with other tests."""
 
 _STREAM = Answer(
@@ -80,7 +80,7 @@ def one_round(folder: Path, seed: int) -> None:
         assert kill_after(child, draw.uniform(0, 0.4))
         assert child.stderr is not None
         out, err = child.stdout.read(), child.stderr.read()
-        child.wait(30)
+        child.wait(LONG_S)
         assert b"Traceback" not in err, err.decode()
         resumed.set()
         accepted = [

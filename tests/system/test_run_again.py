@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from chat_answers import DONE, calls, delta, refused, said, usage
 from children import playhead_here, start_playhead
-from scripted_server import RESET, Answer, Pause, scripted_server
+from scripted_server import LONG_S, RESET, Answer, Pause, scripted_server
 
 SCRIPT = """\
 What is here?
@@ -47,7 +47,7 @@ def served(session: str, store: Path) -> Iterator[str]:
         yield json.loads(serving.stdout.readline())["url"]
     finally:
         serving.terminate()
-        serving.communicate(timeout=30)
+        serving.communicate(timeout=LONG_S)
 
 
 @pytest.mark.parametrize(
