@@ -74,53 +74,49 @@ def _placed(
 ) -> tuple[dict[int, list[tuple[int, int]]], list[Problem]]:
     """The ranges (seq0, n) of facts that the commit log places, joined, by session row; and its problems."""
     ranges: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    problems = []
+    problems: list[Problem] = []
     expected = 1
     for commit, check in commits.every(link):
         owner = sessions.get(commit.session_id)
         name, generation = (owner.session, owner.generation) if owner else (None, None)
         end = commit.seq0 + commit.n
-
-        def problem(
-            kind: str,
-            message: str,
-            name: str | None = name,
-            generation: int | None = generation,
-            start: int = commit.seq0,
-            end: int = end,
-        ) -> Problem:
-            return Problem(kind, message, name, generation, from_seq=start, to_seq=end)
-
-        if check != commit.check():
-            problems.append(problem("commit-check", f"the commit at position {commit.pos0} was changed"))
-        if owner is None:
-            problems.append(problem("commit-session", f"the commit at position {commit.pos0} has no session"))
-        if commit.pos0 != expected:
-            message = f"positions {expected} to {commit.pos0 - 1} belong to no commit"
-            if commit.pos0 < expected:
-                message = f"positions {commit.pos0} to {expected - 1} belong to two commits"
-            problems.append(problem("commit-gap", message))
+        problems += (
+            Problem(kind, message, name, generation, from_seq=commit.seq0, to_seq=end)
+            for kind, message in _flaws(commit, check, owner, expected)
+        )
         expected = commit.pos0 + commit.n
         known = ranges[commit.session_id]
         if known and sum(known[-1]) == commit.seq0:
             known[-1] = (known[-1][0], known[-1][1] + commit.n)
         else:
             known.append((commit.seq0, commit.n))
+    return ranges, [*problems, *_miscounts(link, expected - 1, len(sessions))]
+
+
+def _flaws(
+    commit: commits.Commit, check: bytes, owner: SessionRow | None, expected: int
+) -> Iterator[tuple[str, str]]:
+    """Kind and message of what is wrong with a commit whose first position should be ``expected``."""
+    if check != commit.check():
+        yield "commit-check", f"the commit at position {commit.pos0} was changed"
+    if owner is None:
+        yield "commit-session", f"the commit at position {commit.pos0} has no session"
+    if commit.pos0 > expected:
+        yield "commit-gap", f"positions {expected} to {commit.pos0 - 1} belong to no commit"
+    elif commit.pos0 < expected:
+        yield "commit-gap", f"positions {commit.pos0} to {expected - 1} belong to two commits"
+
+
+def _miscounts(link: Link, placed: int, sessions: int) -> Iterator[Problem]:
+    """Where the store counts other than is there: facts, sessions, files."""
     pos, session_count, artifact_count = link.one("SELECT pos, sessions, artifacts FROM store WHERE id = 1")
     files = link.one("SELECT count(*) FROM artifact")[0]
-    if pos != expected - 1:
-        problems.append(
-            Problem("commit-gap", f"the store counts {pos} facts, the commit log places {expected - 1}")
-        )
-    if session_count != len(sessions):
-        problems.append(
-            Problem("session-count", f"the store counts {session_count} sessions, {len(sessions)} are there")
-        )
+    if pos != placed:
+        yield Problem("commit-gap", f"the store counts {pos} facts, the commit log places {placed}")
+    if session_count != sessions:
+        yield Problem("session-count", f"the store counts {session_count} sessions, {sessions} are there")
     if artifact_count != files:
-        problems.append(
-            Problem("artifact-count", f"the store counts {artifact_count} files, {files} are there")
-        )
-    return ranges, problems
+        yield Problem("artifact-count", f"the store counts {artifact_count} files, {files} are there")
 
 
 def _orphans(link: Link) -> Iterator[Problem]:
