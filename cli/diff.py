@@ -13,6 +13,7 @@ from playhead.cli.app import DONE, FOUND_A_PROBLEM, command
 from playhead.cli.diff_sides import side
 from playhead.cli.target import RepairedOption
 from playhead.cli.turn_ranges import TurnOption, ranges
+from playhead.eventstore.errors import UsageError
 
 _WIDEST = 160
 
@@ -98,6 +99,8 @@ def diff(
             if found and not every and (document is not None or not screen.wants_more):
                 complete = False
                 break
+    if turn and not compared:
+        raise UsageError(f"--turn {', '.join(turn)}: neither session has anything there to compare")
     if document is not None:
         document.end(compared=compared, found=found, complete=complete)
     elif not found:

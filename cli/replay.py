@@ -21,6 +21,7 @@ from playhead.cli.target import (
     StrictOption,
     opened,
 )
+from playhead.cli.turn_ranges import LAST, ranges
 from playhead.eventstore.errors import UnknownEventType, UsageError
 from playhead.eventstore.registry import event_types
 from playhead.replay.control import Control
@@ -72,7 +73,9 @@ def replay(
         ),
     ] = _IDLE_S,
     paused: Annotated[bool, typer.Option("--paused", help="Begin paused, in a terminal.")] = False,
-    turn: Annotated[int | None, typer.Option(metavar="N", help="Only this turn.")] = None,
+    turn: Annotated[
+        str | None, typer.Option(metavar="N", help="Only this turn, or a range such as 2-5, 4- or -3.")
+    ] = None,
     from_turn: Annotated[
         int | None, typer.Option("--from-turn", metavar="N", help="Begin at this turn.")
     ] = None,
@@ -112,13 +115,14 @@ def replay(
     if paused and not has_keys():
         raise UsageError("--paused needs a terminal, whose keys play on")
     pace = Pace(_speed(speed), _idle_ms(idle))
+    turns = {"from_turn": from_turn} if turn is None else _turns(turn)
     with opened(session, generation, store) as (_, log), ExitStack() as stack:
         info = log.info
         if at is not None and at >= info.next_seq:
             raise UsageError(f"--at {at}: the session has {units.count(info.next_seq, 'seq')}, from 0")
         if strict:
             log.require_sound()
-        wanted = part(log, from_turn=from_turn, turn=turn, at=at)
+        wanted = part(log, **turns, at=at)
         problem = damage.tell(info.id, info.findings)
         if form is not As.lines:
             problem |= _tell_unknown(log, wanted, frozenset(ignorable or ()), strict)
@@ -155,6 +159,14 @@ def _dialect(name: str) -> ProviderDialect:
     from playhead.adapters.providers.dialects import dialect
 
     return dialect(name)
+
+
+def _turns(word: str) -> dict[str, int | None]:
+    """The turns that ``word`` names, as ``part`` takes them."""
+    (numbers,) = ranges([word])
+    if len(numbers) == 1:
+        return {"turn": numbers.start}
+    return {"from_turn": numbers.start, "to_turn": None if numbers.stop > LAST else numbers.stop - 1}
 
 
 def _speed(word: str | None) -> float:

@@ -9,6 +9,9 @@ import typer
 
 from playhead.eventstore.errors import UsageError
 
+LAST = 2**53
+"""The end of a range that has none: no turn has a higher number."""
+
 TurnOption = Annotated[
     list[str] | None,
     typer.Option(metavar="N", help="Only this turn, or a range such as 2-5, 4- or -3; repeatable."),
@@ -24,7 +27,7 @@ def ranges(words: Iterable[str]) -> list[range]:
         if not numbers or not all(part.isascii() and part.isdigit() and len(part) < 16 for part in numbers):
             raise UsageError(f"--turn {word}: give a number, or a range such as 2-5, 4- or -3")
         start = int(first) if first else 0
-        end = (int(last) if last else 2**53) if dash else start
+        end = (int(last) if last else LAST) if dash else start
         if end < start:
             raise UsageError(f"--turn {word} runs backwards")
         found.append(range(start, end + 1))

@@ -1,4 +1,4 @@
-"""A part of a session: from one turn on, a single turn, or what was there after an event.
+"""A part of a session: from one turn on, a single turn or a range of them, or what was there after an event.
 
 A part ends before ``to_seq``, for whoever reads it: what comes later is not there yet, so that a call which was still
 streaming then is ``open``. What lies before ``from_seq`` is there, because it has made the state in which the part
@@ -7,6 +7,7 @@ begins; it is not played.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
@@ -54,28 +55,47 @@ class Part:
 
 
 def part(
-    session: Foldable, *, from_turn: int | None = None, turn: int | None = None, at: int | None = None
+    session: Foldable,
+    *,
+    from_turn: int | None = None,
+    to_turn: int | None = None,
+    turn: int | None = None,
+    at: int | None = None,
 ) -> Part:
-    """The part from ``from_turn`` on, or ``turn`` alone and what follows up to the next; not beyond the event ``at``.
+    """The part from ``from_turn`` to ``to_turn``, or ``turn`` alone; not beyond the event ``at``.
 
-    A turn begins with its ``turn/start``. ``from_turn`` is the first with this number or a higher one. Raises
+    A turn begins with its ``turn/start``, and what follows it up to the next belongs to it. The part begins at the
+    first turn with a number that fits, and ends before the first one behind it with a higher number. Raises
     ``UsageError`` where there is no such turn.
     """
-    whole = Part(session, to_seq=None if at is None else at + 1)
-    wanted = from_turn if turn is None else turn
-    if wanted is None:
-        return whole
+    end = None if at is None else at + 1
+    if turn is not None:
+        from_turn = to_turn = turn
+    if from_turn is None and to_turn is None:
+        return Part(session, to_seq=end)
+    lowest, highest = from_turn or 0, math.inf if to_turn is None else to_turn
+    begun: Entry | None = None
     numbers = []
-    entries = turn_entries(whole)
-    for entry in entries:
-        if entry.turn is None:
-            continue
-        numbers.append(entry.turn)
-        if turn is None and entry.turn >= wanted:
-            return Part(session, entry.from_seq - 1, whole.to_seq, entry)
-        if entry.turn == turn:
-            next_entry = next(entries, None)
-            to_seq = whole.to_seq if next_entry is None else next_entry.from_seq - 1
-            return Part(session, entry.from_seq - 1, to_seq, entry)
-    there = f"its turns are {min(numbers)} to {max(numbers)}" if numbers else "it has no turns"
-    raise UsageError(f"session {session.header.id!r} has no turn {wanted}: {there}")
+    for entry in turn_entries(Part(session, to_seq=end)):
+        if begun is not None:
+            if turn is not None or (entry.turn is not None and entry.turn > highest):
+                return Part(session, begun.from_seq - 1, entry.from_seq - 1, begun)
+        elif entry.turn is not None:
+            numbers.append(entry.turn)
+            if lowest <= entry.turn <= highest:
+                begun = entry
+                if to_turn is None:
+                    break
+    if begun is not None:
+        return Part(session, begun.from_seq - 1, end, begun)
+    wanted = lowest if lowest == highest or to_turn is None else f"from {lowest} to {to_turn}"
+    up_to = "" if at is None else f" up to seq {at}"
+    raise UsageError(f"session {session.header.id!r} has no turn {wanted}{up_to}: {_told(numbers)}")
+
+
+def _told(turns: list[int]) -> str:
+    """Which turns there are."""
+    if not turns:
+        return "it has no turns there"
+    first, last = min(turns), max(turns)
+    return f"its only turn is {first}" if first == last else f"its turns are {first} to {last}"

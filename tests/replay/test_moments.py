@@ -251,6 +251,35 @@ def test_a_part_begins_with_the_turn_and_ends_before_the_next_one() -> None:
     assert [event.seq for event in part(written, turn=2).events(7)] == list(range(7, 14))
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "seqs"),
+    [
+        (1, 2, (0, 14)),
+        (2, 3, (7, 14)),
+        (2, 4, (7, None)),
+        (None, 1, (0, 7)),
+        (3, 9, (14, None)),
+        (0, 0, None),
+    ],
+)
+def test_a_part_can_be_a_range_of_turns(
+    first: int | None, last: int, seqs: tuple[int, int | None] | None
+) -> None:
+    if seqs is None:
+        with pytest.raises(UsageError, match="no turn 0: its turns are 1 to 4"):
+            part(three_turns(), from_turn=first, to_turn=last)
+        return
+    found = part(three_turns(), from_turn=first, to_turn=last)
+    assert (found.from_seq, found.to_seq) == seqs
+
+
+def test_a_range_of_turns_ends_where_the_session_is_cut() -> None:
+    found = part(three_turns(), from_turn=2, to_turn=4, at=9)
+    assert (found.from_seq, found.to_seq) == (7, 10)
+    with pytest.raises(UsageError, match="no turn from 2 to 4 up to seq 5: its only turn is 1"):
+        part(three_turns(), from_turn=2, to_turn=4, at=5)
+
+
 def test_a_call_that_streams_at_the_end_of_a_part_is_open() -> None:
     cut = part(three_turns(), at=9)
     assert told(of(cut))[-2:] == ["block-start", "ends open"]
