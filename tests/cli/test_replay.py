@@ -318,6 +318,8 @@ def test_a_turn_alone_and_all_from_a_turn_on(play: Play, log: LogScript) -> None
         return re.findall(r"answer \d", play("replay", log.path, *words).out.decode())
 
     assert answers("--turn", 2) == ["answer 2"]
+    assert answers("--turn", "2-9") == answers("--turn", "2-") == ["answer 2", "answer 3"]
+    assert answers("--turn", "-2") == ["answer 1", "answer 2"]
     assert answers("--from-turn", 2) == ["answer 2", "answer 3"]
     assert answers("--from-turn", 2, "--at", 12) == ["answer 2"]
     assert answers() == ["answer 1", "answer 2", "answer 3"]
@@ -333,8 +335,11 @@ def test_a_turn_alone_and_all_from_a_turn_on(play: Play, log: LogScript) -> None
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--turn", 7], "no turn 7: its turns are 1 to 1"),
-        (["--from-turn", 7], "no turn 7: its turns are 1 to 1"),
+        (["--turn", 7], "no turn 7: its only turn is 1"),
+        (["--turn", "7-9"], "no turn from 7 to 9: its only turn is 1"),
+        (["--turn", "7-"], "no turn 7: its only turn is 1"),
+        (["--turn", "two"], "--turn two: give a number, or a range such as 2-5, 4- or -3"),
+        (["--from-turn", 7], "no turn 7: its only turn is 1"),
         (["--turn", 1, "--from-turn", 1], "choose one"),
         (["--at", 99], "--at 99: the session has 33 seqs"),
         (["--speed", "0"], "--speed 0: give a factor"),
