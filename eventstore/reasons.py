@@ -24,7 +24,6 @@ class FinishReason(Tagged):
 finish_reasons: Registry[FinishReason] = Registry("finish reason", FinishReason, member="kind")
 
 AnyFinishReason: TypeAlias = FinishReason | Unknown | Malformed
-FinishReasonField = Annotated[AnyFinishReason, finish_reasons]
 
 
 @finish_reasons.register("stop")

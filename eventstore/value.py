@@ -139,8 +139,6 @@ Number = Annotated[int | float, _AnyNumber()]
 Flag = Annotated[bool, _TrueOrFalse()]
 JsonList = Annotated[list[Any], _Exactly(list)]
 """A JSON array, kept undecoded."""
-JsonObject = Annotated[dict[str, Any], _Exactly(dict)]
-"""A JSON object, kept undecoded."""
 
 CallIdField = Annotated[CallId, TEXT]
 GoalIdField = Annotated[GoalId, TEXT]
