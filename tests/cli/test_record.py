@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import httpx
 import pytest
-from children import start_playhead
+from children import start
 from cli_runner import Play
 from recordings import KEY, events_of, only, streamed, transcript
 from scripted_server import HANG, LONG_S, Answer, Signal, Until, scripted_server
@@ -27,10 +27,19 @@ OPENAI = dialect("openai-chat")
 ASKED = {"model": "m", "messages": [{"role": "user", "content": "Hi."}], "stream": True}
 
 
+_PATIENT = """
+import sys
+from playhead.cli import main, record
+record._GRACE_S = 600.0
+sys.argv = ["playhead", *sys.argv[1:]]
+main.main()
+"""
+
+
 @contextmanager
 def recording(store: Path, *words: object) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    """The command, listening; and its first line."""
-    process = start_playhead("record", *words, store=store)
+    """The command, listening; and its first line. It waits long for what runs when it is told to end."""
+    process = start(_PATIENT, "record", *words, store=store)
     try:
         yield process, line(process.stdout)
     finally:
