@@ -5,6 +5,7 @@ A polite request to end (SIGTERM) is treated like Ctrl-C: what is under way is t
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from importlib import import_module
@@ -28,8 +29,17 @@ def load_commands() -> None:
             import_module(f"playhead.cli.{module.name}")
 
 
+def _open_standard_streams() -> None:
+    """Give one that is closed (``<&-``) the null device: no other file is taken for it, and nothing is shown there."""
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free, which is this one
+            setattr(sys, name, os.fdopen(null, "w" if descriptor else "r", encoding="utf-8"))
+
+
 def main() -> NoReturn:
     """Run the command that ``sys.argv`` names, and end the process with its exit code."""
+    _open_standard_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -63,7 +63,7 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Let the model use a tool: read-file, write-file, list-files or shell; repeatable.",
+            help="Let the model use a tool: read-file, write-file, list-files, shell or end-goal; repeatable.",
         ),
     ] = None,
     goal: Annotated[
@@ -100,12 +100,14 @@ def run(
     """
     if resume is not None and new_id is not None:
         raise UsageError("--resume goes on with a session and --id names a new one: choose one")
-    if new_id == "":
+    if new_id is not None and not new_id.strip():
         raise UsageError("a session needs an id")
     if system is not None and system_file is not None:
         raise UsageError("--system and --system-file are two prompts: choose one")
     if prompt is not None and not prompt.strip():
         raise UsageError("a prompt needs some text")
+    if goal is not None and not goal.strip():
+        raise UsageError("a goal needs some text")
     if goal_rounds is not None and goal is None:
         raise UsageError("--goal-rounds goes with --goal")
     from playhead.cli.run_plan import Asked
@@ -151,6 +153,6 @@ def _content(file: Path) -> bytes:
 
 def _text_of(file: Path) -> str:
     try:
-        return _content(file).decode("utf-8")
+        return _content(file).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UsageError(f"{file}: this is no UTF-8 text") from None

@@ -21,7 +21,9 @@ TEXT                 a prompt; while the model works it joins the next step
 /send LIST WAKE TEXT next-turn or next-step, wake or park
 /inbox               what is queued; /inbox edit ID TEXT, /inbox remove ID
 /cancel [keep]       stop the turn; what is queued goes too, unless keep
-/goal [TEXT]         the goal, or a new one; /goal pause, resume, complete, clear, edit TEXT, rounds N
+/goal [TEXT]         the goal, or a new one, worked on round after round
+/goal DO             pause, resume, complete, clear, edit TEXT or rounds N
+/wake                go on with what is queued
 /status              the session so far
 /wait                in a script: until nothing runs
 /quit                leave; what is queued waits in the session"""
@@ -76,6 +78,11 @@ class ChangeGoal:
 
 
 @dataclass(frozen=True, slots=True)
+class Wake:
+    """Go on with what is pending."""
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """Where the session stands."""
 
@@ -95,7 +102,9 @@ class Quit:
     """Leave."""
 
 
-Command: TypeAlias = Say | Send | ShowInbox | ChangeInbox | Cancel | ChangeGoal | Status | Help | Wait | Quit
+Command: TypeAlias = (
+    Say | Send | ShowInbox | ChangeInbox | Cancel | ChangeGoal | Wake | Status | Help | Wait | Quit
+)
 
 
 def parsed(line: str) -> Command:
@@ -187,6 +196,7 @@ _READERS: Mapping[str, Callable[[str], Command]] = {
     "/inbox": _inbox,
     "/cancel": _cancel,
     "/goal": _goal,
+    "/wake": _nothing(Wake(), "/wake"),
     "/status": _nothing(Status(), "/status"),
     "/help": _nothing(Help(), "/help"),
     "/wait": _nothing(Wait(), "/wait"),

@@ -24,6 +24,7 @@ from playhead.cli.run_commands import (
     ShowInbox,
     Status,
     Wait,
+    Wake,
 )
 from playhead.cli.run_moments import LiveMoments
 from playhead.eventstore import members
@@ -170,6 +171,8 @@ class Conversation:
                 return self.cancel(keep=keep)
             case ChangeGoal():
                 return self._goal(command)
+            case Wake():
+                return self._wake()
             case Status():
                 return list(self._status())
             case Help():
@@ -186,8 +189,14 @@ class Conversation:
         if waiting and not keep:
             return [f"{units.count(waiting, 'message')} discarded"]
         if waiting:
-            return [f"{units.count(waiting, 'message')} still queued, for before what you say next"]
+            return [f"{units.count(waiting, 'message')} still queued, for before what you say next, or /wake"]
         return [] if runs else ["nothing runs, and nothing is queued"]
+
+    def _wake(self) -> list[str]:
+        if not self.waiting:
+            return ["nothing is queued"]
+        self.agent.wake()
+        return []
 
     def _send(self, target: Target, wakeup: bool, text: str) -> list[str]:
         message = self._message(text)

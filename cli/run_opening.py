@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 
 from playhead.cli.output import note
 from playhead.cli.run_conversation import Conversation, View
+from playhead.cli.run_goal_tool import EndGoal
 from playhead.cli.run_plan import Plan
+from playhead.cli.run_tools import END_GOAL
 from playhead.cli.safe_text import safe
 from playhead.eventstore.errors import PlayheadError
 from playhead.live.agents import Agents
@@ -57,6 +59,8 @@ async def conversation_in(
             try:
                 await agent.flush()
                 conversation = Conversation(agent, queue, options, plan.policy, view)
+                if plan.ends_goals:
+                    plan.tools.add(EndGoal(agent, conversation.goals).end, name=END_GOAL)
                 wire.call = lambda: conversation.moments.latest
                 yield conversation
             finally:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from playhead.cli.run_provider import ProviderChoice, choose
-from playhead.cli.run_tools import tools
+from playhead.cli.run_tools import END_GOAL, tools
 from playhead.eventstore import members
 from playhead.eventstore.errors import UsageError
 from playhead.eventstore.registry import event_types
@@ -47,13 +47,17 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a conversation is with, and how calls are made; ``keeps_wire`` keeps their bytes."""
+    """What a conversation is with, and how calls are made; ``keeps_wire`` keeps their bytes.
+
+    ``ends_goals`` adds the tool ``END_GOAL`` to ``tools``, once there are goals.
+    """
 
     provider: ProviderChoice
     key: str
     config: CallConfig
     system: str | None
     tools: Tools
+    ends_goals: bool
     context_window: int | None
     policy: RetryPolicy
     keeps_wire: bool
@@ -85,6 +89,7 @@ def planned(asked: Asked, last: RequestHeader | None, environment: Mapping[str, 
         config=CallConfig(provider=provider.dialect.name, model=model, **(kept | said)),
         system=system if asked.system is None else asked.system,
         tools=tools(asked.tools, () if provider.key_env is None else (provider.key_env,)),
+        ends_goals=END_GOAL in asked.tools,
         context_window=asked.context_window,
         policy=RetryPolicy() if asked.retries is None else RetryPolicy(most=asked.retries),
         keeps_wire=asked.keeps_wire,

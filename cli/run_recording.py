@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
+import sys
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
+from shlex import quote
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Literal
 
@@ -15,6 +17,7 @@ from playhead.cli.run_commands import ChangeGoal, Command, Say
 from playhead.cli.run_opening import conversation_in
 from playhead.cli.run_plan import Asked, Plan, last_header, planned
 from playhead.cli.run_script import commands_of, play
+from playhead.cli.run_signals import put_back
 from playhead.cli.run_terminal import Terminal
 from playhead.cli.run_views import JsonView, TextView, to_stdout
 from playhead.cli.safe_text import safe
@@ -101,12 +104,12 @@ def _native(store: SqlStore, session: str) -> SqlSession:
 
 
 def _recorded(store: SqlStore, log: SqlSession, plan: Plan, talk: Talk, json: bool) -> int:
-    before = signal.getsignal(signal.SIGTERM)
     try:
-        return asyncio.run(_converse(store, log, plan, talk, json))
+        with put_back():
+            return asyncio.run(_converse(store, log, plan, talk, json))
     finally:
-        signal.signal(signal.SIGTERM, before)
-        output.note(f"recorded as {safe(log.id)}; `playhead show {safe(log.id)}` shows it")
+        with suppress(OSError):  # nobody may be there to read it
+            output.note(f"recorded as {safe(log.id)}; `playhead show {quote(safe(log.id))}` shows it")
 
 
 async def _converse(store: SqlStore, log: SqlSession, plan: Plan, talk: Talk, json: bool) -> int:
@@ -118,6 +121,8 @@ async def _converse(store: SqlStore, log: SqlSession, plan: Plan, talk: Talk, js
                 return await terminal.talk(conversation, talk.first)
         finally:
             terminal.rest()
+    if talk.then == "stdin" and sys.stdin.isatty():
+        output.note("each line is a prompt or a command; Ctrl-D ends")
     plain = JsonView() if json else TextView(log.header, to_stdout, measure=_width)
     async with conversation_in(store, log, plan, plain) as conversation:
         return await play(conversation, talk.first, reads_stdin=talk.then == "stdin")

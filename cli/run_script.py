@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 import threading
+from codecs import BOM_UTF8
 from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 
 from playhead.cli.app import DONE, FOUND_A_PROBLEM, STOPPED
 from playhead.cli.run_commands import Command, Quit, Say, Send, Wait, parsed
 from playhead.cli.run_conversation import Conversation
+from playhead.cli.run_signals import heeded
 from playhead.eventstore.errors import UsageError
 from playhead.projections.inbox_lists import NEXT_TURN
 
@@ -36,7 +37,7 @@ def command_of(line: bytes, where: str) -> Command | None:
 
 def commands_of(content: bytes, name: str) -> list[Command]:
     """The commands of a whole script. Raises ``UsageError`` that names the file and the line."""
-    lines = enumerate(content.splitlines(), 1)
+    lines = enumerate(content.removeprefix(BOM_UTF8).splitlines(), 1)
     found = (command_of(line, f"{name}:{number}") for number, line in lines)
     return [command for command in found if command is not None]
 
@@ -44,8 +45,8 @@ def commands_of(content: bytes, name: str) -> list[Command]:
 async def play(conversation: Conversation, first: Iterable[Command], *, reads_stdin: bool) -> int:
     """Do what ``first`` says, then what comes on stdin if that is read, to the end; the exit code.
 
-    Ctrl-C stops the turn and leaves. Raises ``UsageError`` for a command that cannot be done, and what the log of the
-    conversation failed with.
+    Ctrl-C stops the turn and leaves; a second one does not wait for what hangs. Raises ``UsageError`` for a command
+    that cannot be done, and what the log of the conversation failed with.
     """
     playing = asyncio.ensure_future(_played(conversation, first, reads_stdin))
     watching = asyncio.ensure_future(conversation.watch())
@@ -54,11 +55,9 @@ async def play(conversation: Conversation, first: Iterable[Command], *, reads_st
         conversation.cancel(keep=True)
         playing.cancel()
 
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGINT, interrupt)
-    loop.add_signal_handler(signal.SIGTERM, playing.cancel)
     try:
-        ended, _ = await asyncio.wait([playing, watching], return_when=asyncio.FIRST_COMPLETED)
+        with heeded(interrupt, playing.cancel):
+            ended, _ = await asyncio.wait([playing, watching], return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in (playing, watching):
             task.cancel()
@@ -79,6 +78,8 @@ async def _played(conversation: Conversation, first: Iterable[Command], reads_st
         number = 0
         async for line in _lines(sys.stdin.fileno()):
             number += 1
+            if number == 1:
+                line = line.removeprefix(BOM_UTF8)
             command_read = command_of(line, f"stdin:{number}")
             if command_read is not None and not await _done(conversation, command_read):
                 return

@@ -8,17 +8,19 @@ begins another line of the same text.
 from __future__ import annotations
 
 import asyncio
-import signal
+import errno
 import sys
 from collections.abc import Iterable
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
+from playhead.cli import output
 from playhead.cli.app import DONE, STOPPED
 from playhead.cli.colour import wanted
 from playhead.cli.paragraphs import clip, clipped
 from playhead.cli.run_commands import Command, Quit, Status, Wait, parsed
 from playhead.cli.run_conversation import Conversation
+from playhead.cli.run_signals import heeded
 from playhead.cli.run_tail import Tail
 from playhead.eventstore.errors import UsageError
 
@@ -53,9 +55,12 @@ class Terminal:
         self._woken.set()
 
     def rest(self) -> None:
-        """Show what is left, now that nobody types any more."""
-        sys.stdout.write(self._tail.lines() + self._tail.line)
-        sys.stdout.flush()
+        """Show what is left, now that nobody types any more; nothing where the terminal is gone."""
+        try:
+            sys.stdout.write(self._tail.lines() + self._tail.line)
+            sys.stdout.flush()
+        except OSError:
+            output.silence_stdout()
 
     async def talk(self, conversation: Conversation, first: Iterable[Command]) -> int:
         """Do ``first``, then what a person types until they leave; the exit code.
@@ -70,18 +75,19 @@ class Terminal:
             asyncio.ensure_future(self._show(prompt)),
             asyncio.ensure_future(conversation.watch()),
         ]
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, self._interrupt, conversation)
-        loop.add_signal_handler(signal.SIGTERM, self._leave, STOPPED)
         try:
-            ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            with heeded(lambda: self._interrupt(conversation), self._leave):
+                ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         for task in ended:
-            if not task.cancelled():
-                task.result()
+            error = None if task.cancelled() else task.exception()
+            if isinstance(error, OSError) and error.errno == errno.EIO:  # the terminal was closed
+                return STOPPED
+            if error is not None:
+                raise error
         return self._code
 
     async def _type(
@@ -128,10 +134,10 @@ class Terminal:
         if conversation.runs and not conversation.stops:
             conversation.view.say(conversation.cancel(keep=True))
         else:
-            self._leave(STOPPED)
+            self._leave()
 
-    def _leave(self, code: int) -> None:
-        self._code = code
+    def _leave(self) -> None:
+        self._code = STOPPED
         if self._typing is not None:
             self._typing.cancel()
 
@@ -154,6 +160,7 @@ class Terminal:
             prompt_continuation=" " * len(_SIGN),
             reserve_space_for_menu=0,
             erase_when_done=True,
+            enable_suspend=True,
             color_depth=depth,
             output=output,
         )

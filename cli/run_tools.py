@@ -1,7 +1,8 @@
 """The tools that ``playhead run`` offers to a model, each only when it is named.
 
 Paths are taken from the working folder and may lead anywhere that the user may go. What a tool gives is bounded, and
-says what it left out.
+says what it left out. Files are regular ones: a device or a pipe may have no end, or never begin. A turn that is
+stopped waits for what is being written, not for what is being looked up.
 """
 
 from __future__ import annotations
@@ -9,19 +10,24 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Collection, Sequence
+import stat
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from playhead.eventstore.cancel import CancelToken
 from playhead.eventstore.errors import UsageError
+from playhead.eventstore.in_thread import in_thread
 
 if TYPE_CHECKING:
     from playhead.live.tools import Tools
 
-NAMES = ("read-file", "write-file", "list-files", "shell")
+END_GOAL = "end-goal"
+"""The name of a tool that comes from ``run_goal_tool.py``, once there are goals."""
+
+NAMES = ("read-file", "write-file", "list-files", "shell", END_GOAL)
 
 OUTPUT_BYTES = 64 * 1024
 """The most that a tool gives."""
@@ -34,7 +40,7 @@ _LINGER_S = 0.5
 
 
 def tools(names: Sequence[str], hidden: Collection[str] = ()) -> Tools:
-    """The named tools, in this order. ``hidden`` are variables of the environment that no command sees.
+    """The named tools, in this order, but for ``END_GOAL``. ``hidden`` are variables that no command sees.
 
     Raises ``UsageError`` for a name that is none.
     """
@@ -42,6 +48,8 @@ def tools(names: Sequence[str], hidden: Collection[str] = ()) -> Tools:
 
     box = Tools()
     for name in dict.fromkeys(names):
+        if name == END_GOAL:
+            continue
         match name:
             case "read-file":
                 box.add(read_file, name=name)
@@ -56,42 +64,91 @@ def tools(names: Sequence[str], hidden: Collection[str] = ()) -> Tools:
     return box
 
 
-def read_file(path: str, first_line: int = 1, lines: int = 2000) -> str:
+async def read_file(path: str, token: CancelToken, first_line: int = 1, lines: int = 2000) -> str:
     """The text of a file, from first_line on (1 is the first), at most so many lines."""
     if first_line < 1 or lines < 1:
         raise ValueError("first_line and lines are numbers from 1 on")
-    found: list[str] = []
-    size_bytes = 0
-    with Path(path).open(encoding="utf-8", errors="strict", newline="") as file:
-        for number, line in enumerate(islice(file, first_line - 1, None), first_line):
-            size_bytes += len(line.encode())
-            if len(found) == lines or size_bytes > OUTPUT_BYTES:
-                if not found:
-                    raise ValueError(f"line {number} alone has more than {OUTPUT_BYTES} bytes")
-                return f"{''.join(found)}\n[it goes on at line {number}]"
-            found.append(line)
-    return "".join(found)
+    return await _unless_stopped(lambda: _part(Path(path), first_line, lines, token), token)
 
 
 def write_file(path: str, text: str) -> str:
     """Make a file of this text, or replace what the file held; missing folders are made."""
     file = Path(path)
+    if file.exists():
+        _require_regular(file)
     file.parent.mkdir(parents=True, exist_ok=True)
     size_bytes = file.write_bytes(text.encode())
     return f"{path} has {size_bytes} bytes now"
 
 
-def list_files(folder: str = ".", pattern: str = "*") -> str:
+async def list_files(token: CancelToken, folder: str = ".", pattern: str = "*") -> str:
     """What is in a folder, one name a line, folders with a slash; the pattern **/*.py looks below it too."""
-    place = Path(folder)
+    return await _unless_stopped(lambda: _listing(Path(folder), pattern), token)
+
+
+async def _unless_stopped(look: Callable[[], str], token: CancelToken) -> str:
+    """What ``look`` gives, from a thread of its own. Raises ``Cancelled`` as soon as the turn is stopped."""
+    looking = asyncio.ensure_future(in_thread(look))
+
+    def give_up() -> None:
+        looking.cancel()
+
+    remove = token.on_cancel(give_up)
+    try:
+        return await looking
+    except asyncio.CancelledError:
+        token.check()
+        raise
+    finally:
+        remove()
+
+
+def _part(file: Path, first_line: int, most: int, token: CancelToken) -> str:
+    found: list[bytes] = []
+    size_bytes = 0
+    _require_regular(file)
+    with file.open("rb") as content:
+        for number, line in enumerate(_lines(content), 1):
+            token.check()
+            if number < first_line:
+                continue
+            size_bytes += len(line)
+            if len(found) == most or size_bytes > OUTPUT_BYTES:
+                if not found:
+                    raise ValueError(f"line {number} alone has more than {OUTPUT_BYTES} bytes")
+                return f"{_text(found)}\n[it goes on at line {number}]"
+            found.append(line)
+    return _text(found)
+
+
+def _lines(content: BinaryIO) -> Iterator[bytes]:
+    """The lines; of one that is too long to be given no more than shows that."""
+    most = OUTPUT_BYTES + 1
+    while line := content.readline(most):
+        yield line
+        while len(line) == most and not line.endswith(b"\n"):
+            line = content.readline(most)
+
+
+def _text(lines: Sequence[bytes]) -> str:
+    return b"".join(lines).decode("utf-8")
+
+
+def _listing(place: Path, pattern: str) -> str:
     if not place.is_dir():
-        raise NotADirectoryError(f"{folder} is no folder")
+        raise NotADirectoryError(f"{place} is no folder")
     names = [
         f"{found.relative_to(place)}{'/' if found.is_dir() else ''}"
         for found in islice(place.glob(pattern), ENTRIES + 1)
     ]
     more = [f"[there are more than {ENTRIES}]"] if len(names) > ENTRIES else []
     return "\n".join([*sorted(names[:ENTRIES]), *more]) or "[nothing]"
+
+
+def _require_regular(file: Path) -> None:
+    mode = file.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # opening a folder says itself what is wrong
+        raise ValueError(f"{file} is no regular file")
 
 
 class Shell:

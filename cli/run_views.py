@@ -6,11 +6,12 @@ The text is written by what also writes ``playhead replay``, so that both look t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import islice
 
 from playhead.cli import output
 from playhead.cli.colour import paint
 from playhead.cli.events import as_json
-from playhead.cli.paragraphs import clip
+from playhead.cli.paragraphs import clip, wrap
 from playhead.cli.replay_items import TYPES
 from playhead.cli.replay_text import ReplayText
 from playhead.cli.safe_text import safe
@@ -19,6 +20,7 @@ from playhead.eventstore.recorded import Recorded
 from playhead.replay.moments import Happened, Moment
 
 _INDENT = "  "
+_MOST_ROWS = 3
 
 
 class TextView:
@@ -65,11 +67,12 @@ class TextView:
             self._text.show(moment)
 
     def say(self, lines: Iterable[str]) -> None:
-        """See ``View.say``: each on a line of its own, dim."""
+        """See ``View.say``: each on lines of its own, dim."""
         width = self._measure()
         room = None if width is None else max(width - len(_INDENT), 1)
         for line in lines:
-            self._aside(_INDENT + paint(clip(safe(line), room), "dim"))
+            for piece in _rows(safe(line), room):
+                self._aside(_INDENT + paint(piece, "dim"))
 
     def _interrupt(self, line: str) -> None:
         self._text.break_off()
@@ -78,6 +81,14 @@ class TextView:
     def end(self) -> None:
         """See ``View.end``."""
         self._text.break_off()
+
+
+def _rows(line: str, cells: int | None) -> list[str]:
+    """``line`` wrapped, and cut where it would take more than ``_MOST_ROWS``."""
+    rows = list(islice(wrap(line, cells), _MOST_ROWS + 1))
+    if len(rows) > _MOST_ROWS:
+        rows[-2:] = [clip(" ".join(rows[-2:]), cells)]
+    return rows
 
 
 class JsonView:

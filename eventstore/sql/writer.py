@@ -284,8 +284,7 @@ class Writer:
             if cause is None:
                 queue.durable_seq = Seq(queue.durable_seq + len(part.entries))
             else:
-                reason = str(cause) or type(cause).__name__
-                queue.failure = CommitFailed(queue.session.id, queue.durable_seq, reason)
+                queue.failure = CommitFailed(queue.session.id, queue.durable_seq, _reason(cause))
                 queue.failure.__cause__ = cause
                 queue.take()
                 self._pending.pop(queue.session.row_id, None)
@@ -338,6 +337,12 @@ class Writer:
         for _, done in self._leaving:
             if done.set_running_or_notify_cancel():
                 done.set_result(None)
+
+
+def _reason(cause: BaseException) -> str:
+    if isinstance(cause, WrongExpectedSeq):
+        return f"somebody else wrote to it, and it is at seq {cause.actual} now"
+    return str(cause) or type(cause).__name__
 
 
 def _as_they_are(entries: list[Entry]) -> Callable[[int], list[Entry]]:

@@ -61,6 +61,16 @@ def test_wrong_usage_exits_2_without_a_traceback(shell: dict[str, Any], words: l
     assert "Traceback" not in ran.stderr
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_stream_that_is_closed_is_one_where_nothing_comes_and_nothing_is_seen(
+    shell: dict[str, Any], closed: str
+) -> None:
+    command = ["sh", "-c", f'"$@" {closed}', "sh", *PROGRAM, "sessions"]
+    ran = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False, **shell)
+    assert (ran.returncode, ran.stdout) == (3, "")
+    assert ("there is no store" in ran.stderr, "Traceback" in ran.stderr) == ("2>&-" not in closed, False)
+
+
 def test_a_missing_store_exits_3(shell: dict[str, Any]) -> None:
     ran = run(shell, "sessions")
     assert ran.returncode == 3

@@ -195,6 +195,31 @@ def test_a_goal_is_worked_on_round_after_round_once_the_prompt_was_answered(runn
         assert run("--goal-rounds", 2, id="s2").code == 2
 
 
+def test_a_model_ends_the_goal_when_it_may(running: Talk) -> None:
+    met, stuck = ({"outcome": "met"}, {"outcome": "blocked", "reason": "no key"})
+    answers = [said("a"), calls(("end-goal", met)), said("Done.")]
+    answers += [calls(("end-goal", {"outcome": "blocked"})), calls(("end-goal", stuck)), said("Help.")]
+    answers += [calls(("end-goal", met)), said("No goal.")]
+    with running(*answers) as run:
+        script = "/goal rhyme\n/wait\n/goal reason\n/wait\n/goal clear\nhi\n"
+        assert run("--tool", "end-goal", script=script).code == 0
+        goals = [row[1:] for row in run.play("goals", "s1").rows]
+        assert [(row[0], row[4]) for row in goals if row[0] != "round"] == [
+            ("create", "active"),
+            ("complete", "complete"),
+            ("create", "active"),
+            ("block", "blocked"),
+            ("clear", "cleared"),
+        ]
+        results = [text for asked in run.asked for text in asked[-1:] if text.startswith("tool:")]
+    assert results == [
+        "tool: the goal is met",
+        "tool: Error: say for what reason it is blocked",
+        "tool: the goal is blocked",
+        "tool: Error: no goal is being worked towards",
+    ]
+
+
 def test_a_goal_is_set_paused_edited_resumed_completed_and_cleared(running: Talk) -> None:
     script = "/goal\n/inject x\n/goal rhyme\n/goal pause\n/goal edit rhyme well\n/goal complete\n/goal clear\n/goal\n"
     with running(script=lambda _: said("x")) as run:
@@ -356,7 +381,8 @@ def test_a_later_turn_that_works_makes_up_for_one_that_failed(running: Talk) -> 
             "--temperature nan",
         ),
         (["--base-url", "http://127.0.0.1:9", "--model", "m", " "], 2, "a prompt needs some text"),
-        (["--base-url", "http://127.0.0.1:9", "--model", "m", "--id", ""], 2, "a session needs an id"),
+        (["--base-url", "http://127.0.0.1:9", "--model", "m", "--id", " "], 2, "a session needs an id"),
+        (["--base-url", "http://127.0.0.1:9", "--model", "m", "--goal", " "], 2, "a goal needs some text"),
         (["--base-url", "http://127.0.0.1:9", "--resume", "a", "--id", "b"], 2, "choose one"),
         (["--base-url", "http://127.0.0.1:9", "--system", "a", "--system-file", "b"], 2, "choose one"),
         (
@@ -432,7 +458,9 @@ def test_a_session_that_somebody_else_writes_to_ends_with_what_happened(
     with running(script=meddle) as run:
         ran = run("hi")
         assert ran.code == 3
-        assert "session 's1': everything from seq " in ran.err
+        assert re.search(
+            r"session 's1': everything from seq \d+ on was not stored: somebody else wrote", ran.err
+        )
         assert "Traceback" not in ran.err
         assert "x/other" in [event["type"] for event in run.events()]
         assert run.play("verify", "s1").code == 0
@@ -469,6 +497,15 @@ def test_a_session_is_resumed_with_its_queue(running: Talk) -> None:
             "user: now",
         ]
         assert run.play("verify", "s1").code == 0
+
+
+def test_what_is_queued_goes_on_when_it_is_woken(running: Talk) -> None:
+    with running(said("1"), said("2")) as run:
+        run(script="/send next-turn park one\n/inject context\n", id="a b")
+        ran = run("--resume", "a b", script="/wake\n/wait\n/wake\n", id=None)
+        assert run.asked == [["user: context", "user: one"]]
+        assert "  nothing is queued\n" in ran.out.decode()
+        assert ran.err == "playhead: recorded as a b; `playhead show 'a b'` shows it\n"
 
 
 def test_a_live_session_folds_and_replays_like_its_import(running: Talk, tmp_path: Path, play: Play) -> None:

@@ -19,6 +19,7 @@ from playhead.cli.run_commands import (
     ShowInbox,
     Status,
     Wait,
+    Wake,
     parsed,
 )
 from playhead.cli.run_script import command_of, commands_of
@@ -51,6 +52,7 @@ from playhead.eventstore.errors import UsageError
         ("/goal clear", ChangeGoal("clear")),
         ("/goal edit write prose", ChangeGoal("edit", "write prose")),
         ("/goal rounds 12", ChangeGoal("rounds", rounds=12)),
+        ("/wake", Wake()),
         ("/status", Status()),
         ("/help", Help()),
         ("/wait", Wait()),
@@ -100,6 +102,7 @@ def test_every_text_can_be_said(text: str) -> None:
 
 def test_a_script_passes_over_comments_and_blank_lines_and_names_the_line_that_is_wrong() -> None:
     assert commands_of(b"# one\n\n  \nhi\r\n/quit", "s") == [Say("hi"), Quit()]
+    assert commands_of(b"\xef\xbb\xbf# one\nhi", "s") == [Say("hi")]
     with pytest.raises(UsageError, match=r"^s:3: there is no command /x"):
         commands_of(b"hi\n# x\n/x\n", "s")
     with pytest.raises(UsageError, match=r"^s:2: this line is no UTF-8"):
@@ -107,6 +110,8 @@ def test_a_script_passes_over_comments_and_blank_lines_and_names_the_line_that_i
     assert command_of(b"\n", "s") is None
 
 
-def test_the_help_names_every_command() -> None:
-    for name in ("steer", "followup", "inject", "send", "inbox", "cancel", "goal", "status", "wait", "quit"):
-        assert f"/{name}" in HELP
+def test_the_help_names_every_command_and_fits_a_terminal() -> None:
+    names = "steer followup inject send inbox cancel goal wake status wait quit"
+    for name in names.split():
+        assert f"\n/{name}" in HELP
+    assert max(len(line) for line in HELP.splitlines()) <= 76

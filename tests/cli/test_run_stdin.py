@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from chat_answers import delta, said
+from chat_answers import calls, delta, said
 from children import environment
 from cli_runner import Play
 from scripted_server import HANG, LONG_S, Answer, Signal, Until, scripted_server
@@ -69,7 +71,30 @@ def test_lines_are_done_as_they_come(store_file: Path, play: Play) -> None:
     assert endings(play) == ["completed", "completed"]
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_round_does_not_end_a_goal_that_was_changed_since(store_file: Path) -> None:
+    go, streams = threading.Event(), threading.Event()
+    ends = calls(("end-goal", {"outcome": "met"}), before=[delta(content="hm"), Signal(streams), Until(go)])
+    with (
+        scripted_server(ends, said("Not yet?")) as server,
+        started(store_file, "--base-url", server.url, "--tool", "end-goal") as process,
+    ):
+        assert process.stdin is not None
+        process.stdin.write(b"/goal rhyme\n")
+        process.stdin.flush()
+        assert streams.wait(LONG_S)
+        process.stdin.write(b"/goal rounds 1\n")
+        process.stdin.flush()
+        assert process.stdout is not None
+        while b"round 1 of 1" not in process.stdout.readline():
+            pass
+        go.set()
+        _, err = process.communicate(timeout=LONG_S)
+        assert process.returncode == 0, err.decode()
+        told = server.requests[-1].json["messages"][-1]["content"]
+        assert told == "Error: the goal was changed since this round began"
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_script_that_is_stopped_leaves_with_130_and_keeps_the_queue(
     store_file: Path, play: Play, how: signal.Signals
 ) -> None:
@@ -92,6 +117,44 @@ def test_a_script_that_is_stopped_leaves_with_130_and_keeps_the_queue(
         )
     assert endings(play) == ["aborted"]
     assert "later" in play("inbox", "s1").out.decode()
+    assert play("verify", "s1").code == 0
+
+
+def test_a_hang_up_that_is_ignored_stays_so(store_file: Path, play: Play) -> None:
+    go, streams = threading.Event(), threading.Event()
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        with (
+            scripted_server(said("think", Signal(streams), Until(go), "ing")) as server,
+            started(store_file, "--base-url", server.url, "hello") as process,
+        ):
+            assert streams.wait(LONG_S)
+            process.send_signal(signal.SIGHUP)
+            go.set()
+            assert process.wait(LONG_S) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert endings(play) == ["completed"]
+
+
+def test_who_presses_on_leaves_a_store_that_hangs(store_file: Path, play: Play) -> None:
+    with (
+        scripted_server(Answer(steps=[delta(content="so far"), HANG])) as server,
+        started(store_file, "--base-url", server.url, "hello") as process,
+    ):
+        assert process.stdout is not None
+        while b"Assistant" not in process.stdout.readline():
+            pass
+        with closing(sqlite3.connect(store_file, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            deadline = time.monotonic() + LONG_S  # far less than a writer waits for its turn
+            while process.poll() is None and time.monotonic() < deadline:
+                process.send_signal(signal.SIGINT)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(0.5)
+        assert process.poll() is not None
+        assert process.stderr is not None
+        assert "Traceback" not in process.stderr.read().decode()
     assert play("verify", "s1").code == 0
 
 

@@ -26,6 +26,7 @@ from children import environment
 from cli_runner import Play
 from scripted_server import HANG, LONG_S, Answer, Signal, Until, scripted_server
 
+RUN = [sys.executable, "-m", "playhead.cli.main", "run"]
 ROWS = 200
 """Of the terminal: enough that nothing ever leaves it at the top."""
 ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07]*\x07|[=>()].?)")
@@ -39,7 +40,7 @@ class Screen:
         fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
         env = environment(str(store)) | {"TERM": "xterm", "COLUMNS": "", "LINES": ""}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "playhead.cli.main", "run", *words],
+            words,
             stdin=follower,
             stdout=follower,
             stderr=follower,
@@ -71,6 +72,12 @@ class Screen:
     def type(self, keys: str) -> None:
         os.write(self._leader, keys.encode())
 
+    def hang_up(self) -> None:
+        """Close the terminal, as its window is closed."""
+        os.close(self._leader)
+        self._leader = -1
+        self.process.wait(LONG_S)
+
     def ended(self) -> int:
         """The exit code, once everything it had to show was read."""
         deadline = time.monotonic() + LONG_S
@@ -82,7 +89,8 @@ class Screen:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        os.close(self._leader)
+        if self._leader >= 0:
+            os.close(self._leader)
 
     def _read(self, seconds: float) -> bool:
         """Take in what comes within a time; False when nothing did, or nothing more will."""
@@ -104,8 +112,8 @@ def talking(store_file: Path) -> Any:
     @contextmanager
     def talk(*answers: Answer, words: tuple[str, ...] = (), columns: int = 80) -> Iterator[Screen]:
         with scripted_server(*answers) as server:
-            options = ["--base-url", server.url, "--model", "m1", "--id", "s1", *words]
-            screens.append(Screen(options, store_file, columns))
+            run = [*RUN, "--base-url", server.url, "--model", "m1", "--id", "s1", *words]
+            screens.append(Screen(run, store_file, columns))
             screens[-1].expect("session s1")
             yield screens[-1]
 
@@ -182,6 +190,40 @@ def test_signals_from_elsewhere_stop_and_leave_too(talking: Any, play: Play, how
         assert screen.ended() == 130
     assert endings(play) == ["aborted"]
     assert play("verify", "s1").code == 0
+
+
+def test_a_terminal_that_is_closed_ends_the_turn_and_keeps_the_queue(talking: Any, play: Play) -> None:
+    with talking(Answer(steps=[delta(content="so far"), HANG])) as screen:
+        screen.type("Hello\r")
+        screen.expect("so far")
+        screen.type("/followup later\r")
+        screen.expect("queued for a turn of its own: later")
+        screen.type("half a te")
+        screen.hang_up()
+    assert endings(play) == ["aborted"]
+    assert "later" in play("inbox", "s1").out.decode()
+    assert play("verify", "s1").code == 0
+
+
+def test_ctrl_z_puts_it_into_the_background_and_back(store_file: Path, play: Play) -> None:
+    shell = 'set -m; "$@"; echo "back in the shell"; read answer; fg %1; echo "left with $?"'
+    with scripted_server(said("here.")) as server:
+        run = [*RUN, "--base-url", server.url, "--model", "m1", "--id", "s1"]
+        screen = Screen(["sh", "-c", shell, "sh", *run], store_file, 80)
+        try:
+            screen.expect("session s1")
+            screen.type("Hello\x1a")
+            screen.expect("^back in the shell")
+            screen.type("\r")
+            screen.expect("^> Hello$")
+            screen.type("\r")
+            screen.expect("^  here.$")
+            screen.expect("^── ready")
+            screen.type("\x04")
+            screen.expect("^left with 0")
+        finally:
+            screen.close()
+    assert endings(play) == ["completed"]
 
 
 def test_commands_are_answered_and_wrong_ones_are_said(talking: Any) -> None:

@@ -6,16 +6,19 @@ import asyncio
 import json
 import os
 import re
+import threading
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli_runner import Play
+from scripted_server import LONG_S
 
 from playhead.cli.run_tools import ENTRIES, NAMES, OUTPUT_BYTES, tools
 from playhead.eventstore.blocks import TextBlock
-from playhead.eventstore.cancel import CancelToken
+from playhead.eventstore.cancel import Cancelled, CancelToken
 from playhead.eventstore.errors import UsageError
 from playhead.live.tool_box import ToolOutcome
 
@@ -86,6 +89,53 @@ def test_what_cannot_be_read_is_an_error_that_the_model_reads(arguments: dict[st
     outcome = called("read-file", **arguments)
     assert outcome.is_error
     assert told in text_of(outcome)
+
+
+def test_what_has_no_end_or_never_begins_is_no_file_to_read_or_write() -> None:
+    os.mkfifo("pipe")
+    for path in ("/dev/zero", "/dev/null", "pipe"):
+        assert "is no regular file" in text_of(called("read-file", path=path))
+        assert "is no regular file" in text_of(called("write-file", path=path, text="x"))
+
+
+def test_a_line_of_any_length_is_passed_over_without_being_held() -> None:
+    with Path("sparse").open("wb") as file:
+        file.truncate(100 << 20)
+        file.seek(0, os.SEEK_END)
+        file.write(b"\nend")
+    tracemalloc.start()
+    assert "line 1 alone has more than" in text_of(called("read-file", path="sparse"))
+    assert given("read-file", path="sparse", first_line=2) == "end"
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < 10 << 20
+
+
+@pytest.mark.parametrize(("name", "look"), [("read-file", "_part"), ("list-files", "_listing")])
+def test_a_turn_that_is_stopped_does_not_wait_for_what_is_looked_up(
+    name: str, look: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks, go = threading.Event(), threading.Event()
+
+    def hang(*_: object) -> str:
+        looks.set()
+        go.wait(LONG_S)
+        return "nobody waits for this"
+
+    async def stopped() -> None:
+        token = CancelToken()
+        given = {"path": "a"} if name == "read-file" else {}
+        calling = asyncio.ensure_future(tools([name]).call(name, json.dumps(given), "c", token))
+        assert await asyncio.to_thread(looks.wait, LONG_S)
+        token.cancel({"kind": "user"})
+        with pytest.raises(Cancelled, match="cancelled: user"):
+            await asyncio.wait_for(calling, LONG_S)
+
+    monkeypatch.setattr(f"playhead.cli.run_tools.{look}", hang)
+    try:
+        asyncio.run(stopped())
+    finally:
+        go.set()
 
 
 def test_a_file_is_written_with_its_folders_and_replaced_whole() -> None:
