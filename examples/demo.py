@@ -114,7 +114,7 @@ def replay() -> None:
 
 
 @contextmanager
-def served(session: Path, wait_s: float = 10) -> Iterator[str]:
+def served(session: Path, wait_s: float = 60) -> Iterator[str]:
     """The base URL at which a session is served until all its calls were answered. Raises ``Failed``."""
     words = ["serve", "--replay", str(session), "--match", "strict", "--once"]
     print(f"\n$ playhead serve --replay {shown(session)} --match strict --once &", flush=True)

@@ -21,7 +21,7 @@ def play(folder: Path | str, cwd: Path = demo.ROOT) -> subprocess.CompletedProce
     """Run the demo as `make demo` does, without a terminal."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("PLAYHEAD_")}
     program = [sys.executable, str(demo.ROOT / "examples" / "demo.py"), str(folder)]
-    return subprocess.run(program, cwd=cwd, env=env, capture_output=True, text=True, timeout=120)
+    return subprocess.run(program, cwd=cwd, env=env, capture_output=True, text=True, timeout=600)
 
 
 def test_the_demo_brings_every_file_back_also_where_an_earlier_one_was(tmp_path: Path) -> None:

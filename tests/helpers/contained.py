@@ -29,7 +29,7 @@ def output_of(
     env: Mapping[str, str],
     *,
     limit_s: float,
-    parting_s: float = 10,
+    parting_s: float = 60,
     cwd: Path | None = None,
 ) -> str:
     """What the command says on stdout, with ``given`` on its stdin.

@@ -31,7 +31,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 DRIVER: Final = Path(__file__).with_name("dsh_driver.py")
 PACKAGE: Final = "deepseek-harness-sdk"
 INSTALL_S: Final = 600
-RUN_S: Final = 120
+RUN_S: Final = 600
 """How long a session may take; most take a second or two."""
 
 

@@ -100,7 +100,7 @@ def one_round(filled: Path, folder: Path, seed: int) -> None:
         process = start(PROJECT, address, how, HELPERS)
         wait_for(lambda: Path(f"{address}-wal").exists(), process)
         kill_after(process, draw.uniform(0, 0.7))
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
         with open_store(str(address)) as store:
             rows_are_those_of_checkpoints(store)
             store.session(f"n{draw.randrange(30)}").append([NewEvent("feedback/record", {"text": "more"})])
@@ -131,7 +131,7 @@ def test_a_projection_killed_at_random_moments_on_postgresql(tmp_path: Path, see
         for _ in range(3):
             process = start(PROJECT, url, draw.choice(["catch up", "rebuild"]), HELPERS)
             kill_after(process, draw.uniform(0.5, 1.5))
-            process.communicate(timeout=60)
+            process.communicate(timeout=600)
             with open_store(url) as store:
                 rows_are_those_of_checkpoints(store)
                 store.session(f"n{draw.randrange(20)}").append(
@@ -151,7 +151,7 @@ def test_the_command_killed_at_random_moments(filled: Path, tmp_path: Path, seed
         process = start_playhead("project", *draw.choice([[], ["--rebuild"]]), store=address)
         wait_for(lambda: Path(f"{address}-wal").exists(), process)
         kill_after(process, draw.uniform(0, 2.0))
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
     with open_store(str(address)) as store:
         for each in store.projections():
             if each.projection.tables and not each.projection.on_request:

@@ -95,7 +95,7 @@ def on_small_disk(folder: Path, script: str) -> Ended | None:
         env=environment(str(folder / "store.sqlite"))
         | {"PLAYHEAD": f"{sys.executable} -m playhead.cli.main"},
         capture_output=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     return Ended(ran.returncode, ran.stdout, ran.stderr.decode())

@@ -95,10 +95,10 @@ def test_the_first_events_of_a_million_come_at_once_and_the_reader_may_go(tmp_pa
             head := subprocess.Popen(["head", "-n", "3"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         ).stdin,
         stderr=subprocess.PIPE,
-        timeout=120,
+        timeout=600,
         check=False,
     )
-    shown, _ = head.communicate(timeout=30)
+    shown, _ = head.communicate(timeout=600)
     assert shown.count(b"\n") == 3
     assert listing.stderr == b"141\n"
 

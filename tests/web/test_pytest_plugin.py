@@ -35,7 +35,7 @@ def run(test: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
         env=os.environ | {"PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": "", **env},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
 
 

@@ -419,7 +419,7 @@ def test_what_is_queued_when_the_interpreter_ends_is_committed(tmp_path: Path, e
     with open_store(address) as store:
         made(store)
     script = UNCLOSED.replace("{end}", end)
-    subprocess.run([sys.executable, "-c", script, address], check=False, capture_output=True, timeout=60)
+    subprocess.run([sys.executable, "-c", script, address], check=False, capture_output=True, timeout=600)
     with open_store(address) as store:
         assert texts(store) == ["0", "1", "2"]
 
@@ -454,7 +454,7 @@ with open_store(sys.argv[1]) as store, Writer(store, window_ms=60_000) as writer
 def test_a_forked_process_is_refused_and_does_not_write_what_its_parent_queued(tmp_path: Path) -> None:
     address = str(tmp_path / "store.sqlite")
     ran = subprocess.run(
-        [sys.executable, "-c", FORKED, address], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", FORKED, address], capture_output=True, text=True, timeout=600, check=False
     )
     assert (ran.stdout, ran.returncode) == ("True\nTrue\nTrue\n", 0), ran.stderr
     with open_store(address) as store:
@@ -487,7 +487,7 @@ def test_a_disk_that_fills_up_fails_what_was_not_stored_and_keeps_what_was(tmp_p
     with open_store(address) as store:
         made(store)
     ran = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, address], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", FULL_DISK, address], capture_output=True, text=True, timeout=600, check=False
     )
     told = ran.stdout.split()
     assert told[2:] == ["True"], ran.stderr
@@ -587,7 +587,7 @@ def test_two_processes_fail_each_other_only_where_they_write_to_the_same_session
         subprocess.Popen([sys.executable, "-c", TWO, address, name], stderr=subprocess.PIPE, text=True)
         for name in ("left", "right")
     ]
-    errors = [child.communicate(timeout=120)[1] for child in children]
+    errors = [child.communicate(timeout=600)[1] for child in children]
     for error in errors:
         assert not error or "CommitFailed: session 'shared'" in error, error
     for name in ("left", "right"):
