@@ -212,12 +212,11 @@ def _sources(value: Any) -> tuple[Seq, ...] | None:
 
 
 class _SoundRow(NamedTuple):
-    """A row that keeps every rule, its texts, and the lowest and the highest time of them."""
+    """A row that keeps every rule, its texts, and the time of each."""
 
     row: _Row
     texts: list[str]
-    t0: int
-    t1: int
+    times: list[int]
 
 
 def _sound_row(line: bytes) -> _SoundRow | None:
@@ -229,28 +228,21 @@ def _sound_row(line: bytes) -> _SoundRow | None:
     data = row.data
     is_call = row.type == "tool-call-chunks"
     texts, other = (data.args, data.texts) if is_call else (data.texts, data.args)
-    t0, t1 = _span(row.time0, data.dt)
+    times = list(accumulate(data.dt, initial=row.time0))
+    t0, t1 = min(times), max(times)
     if (
         texts is not msgspec.UNSET
         and other is msgspec.UNSET
         and is_call == (data.id is not msgspec.UNSET)
         and (is_call or data.name is msgspec.UNSET)
-        and len(texts) == len(data.dt) + 1
+        and len(texts) == len(times)
         and 0 <= row.seq0 <= SAFE_INTEGER - len(data.dt)
         and t0 >= -SAFE_INTEGER
         and t1 <= SAFE_INTEGER
         and t1 - t0 <= SAFE_INTEGER  # so that every gap is a safe integer too
     ):
-        return _SoundRow(row, texts, t0, t1)
+        return _SoundRow(row, texts, times)
     return None
-
-
-def _span(time0: int, gaps: list[int]) -> tuple[int, int]:
-    """The lowest and the highest of the times that begin at ``time0``."""
-    if min(gaps, default=0) >= 0:  # nearly always: clocks rarely step back
-        return time0, time0 + sum(gaps)
-    times = list(accumulate(gaps, initial=time0))
-    return min(times), max(times)
 
 
 def _row_view(line: bytes) -> LineView | None:
@@ -258,8 +250,8 @@ def _row_view(line: bytes) -> LineView | None:
     found = _sound_row(line)
     if found is None:
         return None
-    row, texts, t0, t1 = found
-    return LineView(row.seq0, len(texts), t0, t1, chunk_rows.EVENT_TYPE)
+    row, texts, times = found
+    return LineView(row.seq0, len(texts), min(times), max(times), chunk_rows.EVENT_TYPE)
 
 
 def joined_row(line: bytes, session: SessionId) -> tuple[Recorded, int] | None:
@@ -267,13 +259,13 @@ def joined_row(line: bytes, session: SessionId) -> tuple[Recorded, int] | None:
     found = _sound_row(line)
     if found is None:
         return None
-    row, texts = found.row, found.texts
+    row, texts, times = found
     data = row.data
     told = {"index": data.index, "id": data.id, "name": data.name}
     known = {name: value for name, value in told.items() if value is not msgspec.UNSET}
     chunk = chunk_rows.delta(row.type, known, "".join(texts))
     raw = msgspec.json.encode({"turn": data.turn, "step": data.step, "chunk": chunk})
-    return Recorded(session, Seq(row.seq0), row.time0, chunk_rows.EVENT_TYPE, raw), len(texts)
+    return Recorded(session, Seq(row.seq0), times[0], chunk_rows.EVENT_TYPE, raw), len(texts)
 
 
 def _slow_view(line: bytes) -> LineView:

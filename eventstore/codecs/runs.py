@@ -24,7 +24,6 @@ message that repeats them follows, because a compressor finds the copy there.
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Iterator
 from io import BytesIO
@@ -54,7 +53,6 @@ _CITED: tuple[tuple[bytes, SurfaceOp | None], ...] = (
     (b',"sourceEventSeqs":[%s]}' % LIST, None),
 )
 """How lines end that cite a list, and their surface operation."""
-_JUMPS = re.compile(b"[" + JUMP + ROW + b"]")
 _MIN_LIST = 4
 _NUMBER_DIGITS = 15
 _BATCH = 256
@@ -261,7 +259,7 @@ class _Reader:
         """A stretch of lines as they were, each ended by LF."""
         if JUMP not in part and ROW not in part:
             return self._filled(part)
-        pieces = _JUMPS.split(part)
+        pieces = part.replace(ROW, JUMP).split(JUMP)
         out = [self._filled(pieces[0])]
         for piece in pieces[1:]:
             self.seq += self._jump()
