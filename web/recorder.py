@@ -58,6 +58,7 @@ class Tape:
 
     def __init__(self, opening: Opening, put: Callable[[Call, Seen], None], clock: Clock) -> None:
         self._call = Call(opening)
+        self._keeps_body = opening.may_be_a_model_call
         self._put = put
         self._clock = clock
         self._body = bytearray()
@@ -68,7 +69,8 @@ class Tape:
 
     def request_piece(self, piece: bytes) -> None:
         """A piece of the request's body was passed on."""
-        self._body += piece
+        if self._keeps_body:
+            self._body += piece
 
     def asked(self) -> None:
         """The request is complete."""

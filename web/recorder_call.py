@@ -78,6 +78,11 @@ class Opening:
     def path(self) -> str:
         return self.target.partition("?")[0]
 
+    @property
+    def may_be_a_model_call(self) -> bool:
+        """Whether its body matters: anything else only passes, however large it is."""
+        return self.method == "POST" and dialect_at(self.path) is not None
+
     def header(self, *names: str) -> str | None:
         """The value of the first of these headers that is there."""
         given = {name.lower(): value for name, value in reversed(self.headers)}
@@ -109,7 +114,7 @@ class Question:
     def of(cls, opening: Opening, body: bytes, rules: Rules) -> Question | None:
         """The model call that a request makes; None where it makes none."""
         dialect = _dialect(opening, rules)
-        if opening.method != "POST" or dialect is None:
+        if not opening.may_be_a_model_call or dialect is None:
             return None
         secrets = Secrets.of_request(opening.target, opening.headers)
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import tracemalloc
 import zlib
 from collections.abc import Iterator
 from itertools import pairwise
@@ -674,6 +675,24 @@ def test_what_is_no_model_call_only_passes(store: SqlStore, method: str, target:
     assert recording.told == [f"{method} {target}: 200, passed on"]
     assert not sessions(store)
     assert not recording.recorder.failed
+
+
+def test_the_body_of_what_only_passes_takes_no_memory_however_large_it_is(store: SqlStore) -> None:
+    piece = bytes(2**20)
+    with recorded(store) as recording:
+        tape = recording.recorder.tape("POST", "/v1/files", [])
+        tracemalloc.start()
+        try:
+            for _ in range(64):
+                tape.request_piece(piece)
+            tape.asked()
+            recording.recorder.settle()
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        answer(tape, [b"{}"], headers=JSON)
+    assert recording.told == ["POST /v1/files: 200, passed on"]
+    assert peak < 8 * 2**20
 
 
 def test_a_request_that_broke_off_only_passes(store: SqlStore) -> None:
