@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
@@ -21,8 +21,13 @@ from playhead.eventstore.dialect import Native
 from playhead.eventstore.errors import PlayheadError, UsageError
 
 if TYPE_CHECKING:
+    from playhead.eventstore.sql import SqlStore
+    from playhead.eventstore.sql.artifacts import StoredFile
     from playhead.eventstore.sql.rebuilding import Rebuilt
     from playhead.eventstore.sql.sql_session import SqlSession
+
+    _Job = tuple[Parts, Callable[[BinaryIO], Rebuilt]]
+    """A place below the folder, and what writes the file that belongs there."""
 
 
 @command("export")
@@ -127,14 +132,7 @@ def _export_all(folder: Path, versions: bool, force: bool, store: str | None) ->
     with place.open_store(store) as held:
         files = held.files()
         wanted = destinations(files, versions)
-        jobs: list[tuple[Parts, Callable[[BinaryIO], Rebuilt]]] = [
-            (parts, partial(held.export_file, file)) for parts, file in wanted.items()
-        ]
-        native = [info for info in held.sessions(all_generations=True) if info.dialect == Native.name]
-        places = session_places([info.id for info in native], wanted)
-        for info in native:
-            made = held.session(info.id, generation=info.generation)
-            jobs.append((places[info.id], partial(held.export, made, decoded=True)))
+        jobs = [*_imported(held, wanted), *_made_here(held, wanted)]
         new_folder(folder)
         written = problems = 0
         with bar("exporting", len(jobs)) as advance:
@@ -157,3 +155,16 @@ def _export_all(folder: Path, versions: bool, force: bool, store: str | None) ->
     )
     output.note(f"{units.count(written, 'file')} written to {safe(str(folder))}{hint}")
     return FOUND_A_PROBLEM if problems else DONE
+
+
+def _imported(held: SqlStore, wanted: Mapping[Parts, StoredFile]) -> Iterator[_Job]:
+    for parts, file in wanted.items():
+        yield parts, partial(held.export_file, file)
+
+
+def _made_here(held: SqlStore, taken: Collection[Parts]) -> Iterator[_Job]:
+    native = [info for info in held.sessions(all_generations=True) if info.dialect == Native.name]
+    places = session_places([info.id for info in native], taken)
+    for info in native:
+        session = held.session(info.id, generation=info.generation)
+        yield places[info.id], partial(held.export, session, decoded=True)

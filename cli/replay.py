@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from playhead.cli import damage, fold_report, output, place, units
+from playhead.cli import damage, fold_report, output, place
 from playhead.cli.app import DONE, FOUND_A_PROBLEM, command
 from playhead.cli.speed import speed_of
 from playhead.cli.target import (
@@ -20,18 +20,15 @@ from playhead.cli.target import (
     SessionArgument,
     StrictOption,
     opened,
+    require_seq,
 )
 from playhead.cli.turn_ranges import LAST, ranges
-from playhead.eventstore.errors import UnknownEventType, UsageError
-from playhead.eventstore.registry import event_types
+from playhead.eventstore.errors import UsageError
 from playhead.replay.control import Control
 from playhead.replay.schedule import Pace
 
 if TYPE_CHECKING:
     from playhead.adapters.providers.dialect import ProviderDialect
-    from playhead.eventstore.sql.sql_session import SqlSession
-    from playhead.projections.folding import Foldable
-    from playhead.replay.part import Part
     from playhead.replay.player import Clock
 
 _IDLE_S = "2"
@@ -118,14 +115,15 @@ def replay(
     turns = {"from_turn": from_turn} if turn is None else _turns(turn)
     with opened(session, generation, store) as (_, log), ExitStack() as stack:
         info = log.info
-        if at is not None and at >= info.next_seq:
-            raise UsageError(f"--at {at}: the session has {units.count(info.next_seq, 'seq')}, from 0")
+        require_seq(info, at)
         if strict:
             log.require_sound()
         wanted = part(log, **turns, at=at)
         problem = damage.tell(info.id, info.findings)
         if form is not As.lines:
-            problem |= _tell_unknown(log, wanted, frozenset(ignorable or ()), strict)
+            # Strict is about all of the log, whatever is played of it.
+            read, from_seq = (log, 0) if strict else (wanted, wanted.from_seq)
+            problem |= fold_report.tell_unknown_types(read, ignorable or (), from_seq=from_seq, strict=strict)
         control = Control(paused=paused)
         if has_keys() and (paused or pace.speed != math.inf):
             clock: Clock = stack.enter_context(KeyClock(control, signs=moves_cursor()))
@@ -133,26 +131,6 @@ def replay(
             clock = PipeClock()
         FORMS[form](Replay(log, wanted, pace, control, clock, full, spoken))
     return FOUND_A_PROBLEM if problem else DONE
-
-
-def _tell_unknown(log: SqlSession, part: Part, ignorable: frozenset[str], strict: bool) -> bool:
-    """Say which events have a type that nobody knows and that may change what follows; whether any has.
-
-    ``strict`` raises ``UnknownEventType`` instead, for one anywhere in the log.
-    """
-    passed = set(ignorable)
-    looked_at: Foldable = log if strict else part
-    from_seq = 0 if strict else part.from_seq
-    found = False
-    for event in looked_at.events(from_seq, deltas=False, without=frozenset(event_types)):
-        if event.ignorable or event.type in passed:
-            continue
-        if strict:
-            raise UnknownEventType(event.type, event.seq, log.id)
-        passed.add(event.type)
-        found = True
-        fold_report.tell_unknown(log.id, event.type, event.seq)
-    return found
 
 
 def _dialect(name: str) -> ProviderDialect:
