@@ -130,6 +130,21 @@ def test_the_python_example_of_the_readme_runs(tmp_path: Path) -> None:
     assert (lines[7], lines[-1]) == ("1 from-the-readme agent/inbox/spliced", "35 notes-1 turn/end")
 
 
+def test_the_examples_of_how_to_replay_print_calls_and_chunks() -> None:
+    page = (ROOT / "docs" / "replay.md").read_text(encoding="utf-8")
+    first, second = (
+        subprocess.run([sys.executable, "-c", example], cwd=ROOT, capture_output=True, text=True)
+        for example in re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    )
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    call, *chunks = first.stdout.splitlines()
+    assert call == "2 1 1 finished finish 5"
+    assert len(chunks) == 10
+    assert re.match(r"\d+ FinishChunk", chunks[-1])
+    kinds = [line.split()[0] for line in second.stdout.splitlines()]
+    assert (kinds.count("Began"), kinds.count("Ended"), len(kinds)) == (2, 2, 32)
+
+
 def test_the_examples_of_how_to_extend_work(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
     event_type, command, projection, *_ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
