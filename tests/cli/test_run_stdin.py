@@ -18,6 +18,8 @@ from children import environment
 from cli_runner import Play
 from scripted_server import HANG, LONG_S, Answer, Signal, Until, scripted_server
 
+from playhead.eventstore.sql.engine import BUSY_TIMEOUT_MS
+
 COMMAND = [sys.executable, "-m", "playhead.cli.main", "run", "--model", "m1", "--id", "s1"]
 
 
@@ -36,6 +38,16 @@ def started(store: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+def until_said(process: subprocess.Popen[bytes], *words: bytes) -> None:
+    """Read what the process says until each of ``words`` was in it, in whatever order."""
+    assert process.stdout is not None
+    said = b""
+    while not all(word in said for word in words):
+        line = process.stdout.readline()
+        assert line, f"it ended behind {said.decode()}"
+        said += line
 
 
 def endings(play: Play) -> list[str]:
@@ -57,8 +69,7 @@ def test_lines_are_done_as_they_come(store_file: Path, play: Play) -> None:
         process.stdin.write(b"/steer hurry\n/inbox\n")
         process.stdin.flush()
         assert process.stdout is not None
-        while b"next-step  hurry" not in process.stdout.readline():
-            pass
+        until_said(process, b"next-step  hurry")
         go.set()
         out, err = process.communicate(b"/wait\nlast", timeout=LONG_S)
         assert process.returncode == 0, err.decode()
@@ -85,8 +96,7 @@ def test_a_round_does_not_end_a_goal_that_was_changed_since(store_file: Path) ->
         process.stdin.write(b"/goal rounds 1\n")
         process.stdin.flush()
         assert process.stdout is not None
-        while b"round 1 of 1" not in process.stdout.readline():
-            pass
+        until_said(process, b"round 1 of 1")
         go.set()
         _, err = process.communicate(timeout=LONG_S)
         assert process.returncode == 0, err.decode()
@@ -106,9 +116,7 @@ def test_a_script_that_is_stopped_leaves_with_130_and_keeps_the_queue(
         assert process.stdin is not None
         process.stdin.write(b"/followup hello\n/followup later\n/wait\nnever\n")
         process.stdin.flush()
-        assert process.stdout is not None
-        while b"Assistant" not in process.stdout.readline():
-            pass
+        until_said(process, b"Assistant", b"later")
         process.send_signal(how)
         _, err = process.communicate(timeout=LONG_S)
         assert (process.returncode, err.decode().splitlines()) == (
@@ -142,12 +150,10 @@ def test_who_presses_on_leaves_a_store_that_hangs(store_file: Path, play: Play) 
         scripted_server(Answer(steps=[delta(content="so far"), HANG])) as server,
         started(store_file, "--base-url", server.url, "hello") as process,
     ):
-        assert process.stdout is not None
-        while b"Assistant" not in process.stdout.readline():
-            pass
+        until_said(process, b"Assistant")
         with closing(sqlite3.connect(store_file, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            deadline = time.monotonic() + LONG_S  # far less than a writer waits for its turn
+            deadline = time.monotonic() + BUSY_TIMEOUT_MS / 2000  # far less than a writer waits for its turn
             while process.poll() is None and time.monotonic() < deadline:
                 process.send_signal(signal.SIGINT)
                 with suppress(subprocess.TimeoutExpired):
@@ -179,13 +185,16 @@ def test_stdin_is_left_alone_beside_a_prompt(store_file: Path) -> None:
 
 
 def test_a_reader_that_went_away_ends_it_with_141(store_file: Path, play: Play) -> None:
+    gone = threading.Event()
+    steps = [delta(content="so far "), Until(gone), delta(content="and more"), HANG]
     with (
-        scripted_server(Answer(steps=[delta(content="so far "), HANG])) as server,
+        scripted_server(Answer(steps=steps)) as server,
         started(store_file, "--base-url", server.url, "--json", "hello") as process,
     ):
         assert process.stdout is not None
         process.stdout.readline()
         process.stdout.close()
+        gone.set()
         assert process.stderr is not None
         err = process.stderr.read().decode()
         assert process.wait(LONG_S) == 141
