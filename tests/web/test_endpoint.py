@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import hashlib
 import json
 import tracemalloc
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import httpx
 import openai
 import pytest
 from patience import patiently
+from reference import shared_path
 from replayed import LONG_S, STOP, Json, endpoint, failed, keep, text
 
 import playhead
@@ -307,6 +309,22 @@ def test_the_kept_end_of_a_connection_is_its_end_again(store: Store) -> None:
     kept(other, end="reset-before-response", status=None, head_ms=None, headers=(), body=b"", pieces=())
     with endpoint(other) as (_, url), pytest.raises(httpx.HTTPError):
         post(url)
+
+
+def test_half_an_answer_and_its_error_event_come_again_byte_for_byte_and_a_client_raises(
+    store: Store,
+) -> None:
+    folder = shared_path("cases/12-error-in-mid-stream")
+    told = json.loads((folder / "expected.json").read_bytes())
+    session = keep(store, "s", [*text(told["stream"]["text"]), failed("SERVER")])
+    body = (folder / "stream.sse").read_bytes()
+    kept(session, dialect="anthropic-messages", path="/v1/messages", body=body, pieces=((0, 3),))
+    with endpoint(session) as (_, url):
+        answer = post(url, path="/v1/messages")
+    assert answer.status_code == 200
+    assert hashlib.sha256(answer.content).hexdigest() == told["sha256_stream"]
+    with endpoint(session) as (_, url), pytest.raises(anthropic.APIError, match="busy"):
+        by_anthropic(url)
 
 
 # Misses
