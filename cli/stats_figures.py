@@ -186,8 +186,11 @@ class Summary:
         told |= {"damaged": self._damaged, "unknown": self._unknown}
         told |= {"total": self.total.to_json(priced=priced)}
         told |= {"inherited": self.inherited.to_json(priced=priced)}
-        if alone and self.last is not None and self.last.speed is not None:
-            told["speed"] = session_stats.view(self.last.speed)
+        if alone and self.last is not None:
+            if self.last.as_shown is not None:
+                told["speed"] = session_stats.view(self.last.as_shown)
+            if self.last.speed is not None:
+                told["callSpeed"] = self.last.speed.to_json()
         told["tools"] = [{"tool": name, **msgspec.to_builtins(tool)} for name, tool in self.tools]
         if by is not None and by != "tool":
             told["by"] = by

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from playhead.cli.call_speed import CallSpeed, FirstTokens
 from playhead.cli.target import require_seq
 from playhead.eventstore.errors import UnknownEventType
 from playhead.projections.attempt import Attempt
@@ -24,12 +26,15 @@ if TYPE_CHECKING:
     from playhead.eventstore.sql import SqlStore
     from playhead.eventstore.sql.sql_session import SqlSession
 
+_BATCH = 1000
+
 
 @dataclass(frozen=True)
 class Reading:
     """``own`` calls are the session's, ``inherited`` those of its parent. ``unknown`` is as in ``Folded``.
 
-    ``speed`` is measured where it was asked for; it takes reading the deltas of older logs.
+    ``speed`` of the calls, and the figures ``as_shown`` by the runtimes, are measured where they were asked for: it
+    takes reading the deltas of older logs.
     """
 
     info: SessionInfo
@@ -37,7 +42,8 @@ class Reading:
     inherited: tuple[Attempt, ...]
     tools: dict[str, Tool]
     unknown: tuple[tuple[str, int], ...]
-    speed: SessionStats | None
+    speed: CallSpeed | None
+    as_shown: SessionStats | None
 
 
 def read(
@@ -64,16 +70,22 @@ def read(
         raise UnknownEventType(*unknown[0], log.id)
     used = Materialised(store, tool_use).folded(log, at=at)
     inherited = made.state.inherited
-    speed = None
-    if with_speed:
-        own = log.events(inherited.to_seq, to_seq)
-        speed = advance(session_stats, begin(session_stats, log.header), own).state
     every = tuple(calls(made.state))
+    own = tuple(call for call in every if not inherited.covers(call.seq))
+    speed, shown = None, None
+    if with_speed:
+        tokens, figures = FirstTokens(own), begin(session_stats, log.header)
+        events = log.events(inherited.to_seq, to_seq)
+        while batch := list(islice(events, _BATCH)):
+            tokens.see(batch)
+            figures = advance(session_stats, figures, batch)
+        speed, shown = tokens.speed, figures.state
     return Reading(
         info=info,
-        own=tuple(call for call in every if not inherited.covers(call.seq)),
+        own=own,
         inherited=tuple(call for call in every if inherited.covers(call.seq)),
         tools=used.state.tools,
         unknown=unknown,
         speed=speed,
+        as_shown=shown,
     )

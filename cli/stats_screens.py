@@ -13,11 +13,11 @@ from shutil import get_terminal_size
 from typing import NamedTuple
 
 from playhead.cli import output, table, units
+from playhead.cli.call_speed import CallSpeed
 from playhead.cli.colour import paint
 from playhead.cli.paragraphs import wrap
 from playhead.cli.safe_text import safe
 from playhead.cli.stats_figures import Figures, Name, Summary
-from playhead.projections.session_stats import SessionStats
 from playhead.projections.tool_use import Tool
 
 _INPUTS = (
@@ -102,17 +102,16 @@ def _cost(made: Figures) -> _Line:
     return _Line("cost", made.cost.text or "-", remark, "yellow" if unpriced else "")
 
 
-def _times(made: Figures, speed: SessionStats | None) -> Iterable[_Line]:
+def _times(made: Figures, speed: CallSpeed | None) -> Iterable[_Line]:
     timed = "" if made.timed == made.calls else f"of the {units.count(made.timed, 'call')} with a known end"
     yield _Line("model time", _span(made.model_ms if made.timed else None), timed)
-    if speed is not None and speed.ttft_steps:
-        steps = units.count(speed.ttft_steps, "step")
-        yield _Line(
-            "  to first token", _span(round(speed.ttft_ms / speed.ttft_steps)), f"on average of {steps}"
-        )
-    if speed is not None and speed.decode_ms:
-        per_second = speed.decode_tokens / speed.decode_ms * 1000
-        yield _Line("  tokens a second", f"{per_second:,.1f}", "from the first token to the answer")
+    if speed is None:
+        return
+    if speed.mean_first_token_ms is not None:
+        calls = f"on average of {units.count(speed.calls, 'call')}"
+        yield _Line("  to first token", _span(speed.mean_first_token_ms), calls)
+    if speed.tokens_per_second is not None:
+        yield _Line("  tokens a second", f"{speed.tokens_per_second:,.1f}", "from the first token to the end")
 
 
 def _tools(tools: list[tuple[str, Tool]]) -> Iterable[_Line]:

@@ -15,6 +15,7 @@ from playhead.eventstore import json_text
 from playhead.eventstore.sql.sql_session import SqlSession
 
 CASE = "cases/15-usage-stands-three-times"
+SESSIONS = Path(__file__).resolve().parents[2] / "examples" / "sessions"
 PLACE = {"turn": 1, "step": 1}
 FAILURE = {"message": "busy", "code": "SERVER"}
 
@@ -71,6 +72,35 @@ def test_the_figures_of_a_session_are_one_a_line(play: Play, tmp_path: Path) -> 
     assert found["model time"] == ("5000 ms", "")
     assert found["tool calls"] == ("1", "1 bash")
     assert found["with an error"] == ("1", "1 bash")
+
+
+def test_the_speed_of_an_answer_has_no_wait_before_a_retry_in_it(play: Play, tmp_path: Path) -> None:
+    streamed = [*LOG[:3], chunk(type="text-delta", index=0, text="lost"), *LOG[3:]]
+    for log, calls, first_ms in ((LOG, "1 call", 1000), (streamed, "2 calls", 1500)):
+        found = overview(play("stats", write(tmp_path, "s1", *log)).rows)
+        assert found["to first token"] == (f"{first_ms} ms", f"on average of {calls}")
+        assert found["tokens a second"] == ("15.0", "from the first token to the end")
+    found = play("stats", write(tmp_path, "s1", *streamed), "--json").json
+    assert found["callSpeed"] == {"calls": 2, "firstTokenMs": 3000, "decodeMs": 2000, "decodeTokens": 30}
+    assert found["speed"]["ttftSteps"] == 0, "as the runtimes have it: this step has no message"
+
+
+def test_the_speed_of_the_calls_is_the_same_in_every_format(play: Play) -> None:
+    speeds = [
+        play("stats", file, "--json").json["callSpeed"]
+        for file in sorted(SESSIONS.glob("*/*/session*.jsonl*"))
+    ]
+    assert len(speeds) == 8
+    assert speeds == [speeds[0]] * 8
+    assert speeds[0]["calls"] > 1
+    assert speeds[0]["decodeMs"] > 0
+
+
+def test_a_span_over_which_the_clock_ran_back_is_in_no_speed(play: Play, tmp_path: Path) -> None:
+    early = {**chunk(type="text-delta", index=0, text="x"), "time": 10}
+    found = play("stats", write(tmp_path, "s1", *LOG[:2], early, *LOG[8:]), "--json").json
+    assert found["callSpeed"] == {"calls": 0, "firstTokenMs": 0, "decodeMs": 0, "decodeTokens": 0}
+    assert "to first token" not in overview(play("stats", tmp_path / "s1.jsonl").rows)
 
 
 def test_json_says_null_for_what_nobody_reported_and_who_reported_the_rest(
