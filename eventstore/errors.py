@@ -41,9 +41,7 @@ class SessionExists(UsageError):
 
     def __init__(self, session: str) -> None:
         self.session = session
-        super().__init__(
-            f"session {session!r} already exists; open it with store.session(), or choose another id"
-        )
+        super().__init__(f"session {session!r} already exists; open that one, or choose another id")
 
 
 class ReadOnlySession(UsageError):
