@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from types import TracebackType
@@ -18,7 +17,6 @@ from playhead.eventstore.errors import (
     UsageError,
 )
 from playhead.eventstore.feed import Subscription, position_of, seq_of
-from playhead.eventstore.findings import Finding, damage
 from playhead.eventstore.header import SessionHeader, same_creation
 from playhead.eventstore.ids import Idem, Position
 from playhead.eventstore.log import Clock, SessionInfo
@@ -27,11 +25,12 @@ from playhead.eventstore.recorded import Recorded
 from playhead.eventstore.source import BytesSource, Ingested, KnownFile, LogSource
 from playhead.eventstore.sql import (
     artifacts,
+    commit_order,
     commits,
     heads,
     ingesting,
+    intake,
     preparing,
-    reading,
     rebuilding,
     sealing,
     session_row,
@@ -39,18 +38,15 @@ from playhead.eventstore.sql import (
     verifying,
 )
 from playhead.eventstore.sql.columns import escape, unescape
-from playhead.eventstore.sql.engine import Database, Link, store_url
-from playhead.eventstore.sql.finding_list import FindingList
+from playhead.eventstore.sql.engine import Database, store_url
 from playhead.eventstore.sql.heads import Head
-from playhead.eventstore.sql.ingesting import Taken
 from playhead.eventstore.sql.problem import Problem
 from playhead.eventstore.sql.session_check import EventWatch
-from playhead.eventstore.sql.session_row import SessionRow, pack_findings
+from playhead.eventstore.sql.session_row import SessionRow
 from playhead.eventstore.sql.sql_session import SqlSession
 from playhead.eventstore.sql.type_ids import TypeIds
 from playhead.eventstore.sql.waking import Watch
 
-_OPEN_READERS = 64
 _ATTEMPTS = 4
 
 
@@ -216,22 +212,7 @@ class SqlStore:
 
     def read_all(self, after: int = 0, *, limit: int | None = None) -> Iterator[Recorded]:
         """Facts of all sessions with position greater than ``after``, in commit order, at most ``limit``."""
-        cursors: OrderedDict[int, tuple[int, Iterator[Recorded]]] = OrderedDict()
-        left = limit
-        while left is None or left > 0:
-            with self.database.read() as link:
-                page = commits.page_after(link, after)
-            if not page:
-                return
-            for commit in page:
-                skip = max(0, after + 1 - commit.pos0)
-                take = commit.n - skip if left is None else min(commit.n - skip, left)
-                yield from self._facts_of(cursors, commit, commit.seq0 + skip, take)
-                after = commit.pos0 + skip + take - 1
-                if left is not None:
-                    left -= take
-                    if left <= 0:
-                        return
+        return commit_order.facts(self.database.read, after, limit)
 
     def subscribe(
         self, session: str | None = None, *, after: int | None = None, timeout_s: float | None = None
@@ -264,28 +245,6 @@ class SqlStore:
             timeout_s=timeout_s,
         )
 
-    def _facts_of(
-        self,
-        cursors: OrderedDict[int, tuple[int, Iterator[Recorded]]],
-        commit: commits.Commit,
-        from_seq: int,
-        count: int,
-    ) -> Iterator[Recorded]:
-        """``count`` facts of a commit, going on where the last read of that session stopped."""
-        at, reader = cursors.pop(commit.session_id, (-1, iter(())))
-        for taken in range(count):
-            fact = next(reader, None) if at == from_seq + taken else None
-            if fact is None:
-                with self.database.read() as link:
-                    row = session_row.load(link, commit.session_id)
-                reader = reading.facts(self.database.read, row, from_seq + taken)
-                fact = next(reader)
-            at = fact.seq + 1
-            yield fact
-        cursors[commit.session_id] = (at, reader)
-        if len(cursors) > _OPEN_READERS:
-            cursors.popitem(last=False)
-
     # Files
 
     def known(self, root: str, path: str) -> KnownFile | None:
@@ -300,51 +259,13 @@ class SqlStore:
         for attempt in range(_ATTEMPTS):
             try:
                 with self.database.write() as link:
-                    stored = session_row.of_key(link, escape(source.header.id), lock=True)
-                    if outlined or any(row.header == source.header_line for row in stored):
-                        return self._keep(link, source, *ingesting.take_outlined(link, source, stored))
-                    generation = max((row.generation for row in stored), default=0) + 1
-                    taken, findings = ingesting.take_new(link, source, generation)
-                    return self._keep(link, source, [taken], findings)
+                    return intake.take(link, source, self.clock, outlined=outlined)
             except sealing.RanBack:
                 outlined = True
             except IntegrityError:
                 if attempt == _ATTEMPTS - 1:
                     raise  # not another importer of the same log: each of those leaves a row that we then see
         raise StoreUnavailable(f"{self.database.name}: {source.path} is being imported by others; try again")
-
-    def _keep(self, link: Link, source: LogSource, taken: list[Taken], of_lines: FindingList) -> Ingested:
-        """Write the file, the findings and the positions of what was taken."""
-        now = self.clock()
-        found = FindingList(source.shape.findings)
-        found.extend(of_lines)
-        findings = found.listed()
-        changed, added = False, 0
-        if source.container is None:
-            spans = [artifacts.Span(part.row.id, part.own_line, part.lines - part.own_line) for part in taken]
-            changed, added = artifacts.put_log(link, source, taken[-1].row.id, spans, findings, now)
-        for part in taken:
-            self._save(link, part, findings)
-        news = [part for part in taken if part.new]
-        for part in taken:
-            commits.place(link, part.row.id, part.ranges, now)
-        commits.count(link, sessions=len(news), artifacts=added)
-        return Ingested(
-            changed=changed or any(part.new or part.added_lines for part in taken),
-            sessions=tuple((part.row.session, part.row.generation) for part in news),
-            events=sum(n for part in taken for _, n in part.ranges),
-            findings=tuple(findings),
-        )
-
-    def _save(self, link: Link, part: Taken, findings: list[Finding]) -> None:
-        """Write a session's row. Its findings are those of the file that has the most of it, and least damage."""
-        row = part.row
-        packed = row.findings
-        if part.lines == row.lines:
-            no_worse = len(damage(findings)) <= len(damage(row.decoded_findings()))
-            if part.new or part.added_lines or no_worse:
-                packed = pack_findings(findings)
-        session_row.save(link, row._replace(findings=packed, artifacts=artifacts.count_of(link, row.id)))
 
     def archive(self, source: BytesSource) -> Ingested:
         """Keep a file as bytes, in one transaction."""
