@@ -255,6 +255,8 @@ def _reason(error: DBAPIError) -> str:
         return "another process holds the store's write lock; try again when it has finished"
     if "lock timeout" in text:
         return "another program keeps what we need to change open; try again when it has finished"
+    if "malformed" in text or "not a database" in text:
+        return f"{text}; take the store from a copy, or import the logs into a new one"
     if "disk is full" in text or "No space" in text:
         return "the disk is full; nothing of this transaction was kept"
     return text

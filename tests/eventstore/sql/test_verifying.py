@@ -19,7 +19,7 @@ from sqlalchemy import Text
 from stores import ENGINES, store_address
 
 from playhead import dialects
-from playhead.eventstore.errors import CorruptLog
+from playhead.eventstore.errors import CorruptLog, StoreUnavailable
 from playhead.eventstore.exchange import Exchange
 from playhead.eventstore.findings import damage
 from playhead.eventstore.log import NewEvent
@@ -332,6 +332,14 @@ def test_a_file_with_damaged_pages_is_found_and_told_as_that(original: Path, tmp
         problems = store.verify()
     assert {problem.kind for problem in problems} == {"database"}
     assert all(problem.stops_reading for problem in problems)
+
+
+def test_a_file_that_was_cut_short_is_told_with_a_way_out(original: Path, tmp_path: Path) -> None:
+    path = tmp_path / "copy.sqlite"
+    data = original.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises(StoreUnavailable, match="malformed; take the store from a copy, or import the logs"):
+        open_store(str(path), create=False).verify()
 
 
 def test_a_store_without_its_one_row_is_found(damaged: Damaged) -> None:
