@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, CursorResult, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 from sqlalchemy.pool import StaticPool
@@ -127,6 +127,10 @@ class Link:
     def all(self, sql: str, values: Sequence[Any] = ()) -> Sequence[Any]:
         """All rows of a query."""
         return self.connection.exec_driver_sql(self._spell(sql), tuple(values)).fetchall()
+
+    def each(self, sql: str, values: Sequence[Any] = ()) -> CursorResult[Any]:
+        """The rows of a query one by one; use it in ``with``. Where the engine can, it works only as far as is read."""
+        return self.connection.exec_driver_sql(self._spell(sql), tuple(values))
 
     def one(self, sql: str, values: Sequence[Any] = ()) -> Any:
         """The first row of a query, or None."""

@@ -25,7 +25,9 @@ from playhead.eventstore.sql.session_row import SessionRow
 ADVICE = "; run `playhead verify`"
 """How the message of an error about changed stored bytes ends."""
 
-_ROW_PAGE = 1024
+PAGE_ROWS, PAGE_BYTES = 1024, 1 << 20
+"""A page of unsealed rows has at most so many of them, and no more bytes of lines unless the first alone has more."""
+
 _SEGMENT_COLUMNS = "line0, lines, seq0, n, codec, raw_len, body"
 
 
@@ -121,11 +123,26 @@ def _segment_at(link: Link, session_id: int, line_no: int) -> StoredSegment | No
     return StoredSegment(*found) if found is not None and line_no < found[0] + found[1] else None
 
 
+def rows_in_page(link: Link, session_id: int, after: int) -> int:
+    """How many of the unsealed rows behind line ``after`` make a page; 0 where there are none."""
+    sql = f"SELECT length(line) FROM event WHERE session_id = ? AND line_no > ? ORDER BY line_no LIMIT {PAGE_ROWS}"
+    rows = size_bytes = 0
+    with link.each(
+        sql, (session_id, after)
+    ) as sizes:  # SQLite walks over whole lines: no further than it has to
+        for (size,) in sizes:
+            size_bytes += size
+            if rows and size_bytes > PAGE_BYTES:
+                break
+            rows += 1
+    return rows
+
+
 def rows_at(link: Link, session_id: int, line_no: int) -> StoredLines | None:
-    """The unsealed rows from ``line_no`` on, as far as they follow each other; None where there are none."""
+    """The unsealed rows from ``line_no`` on, as far as they follow each other and fill a page; None for none."""
     rows = link.all(
-        f"SELECT line_no, line FROM event WHERE session_id = ? AND line_no >= ? ORDER BY line_no LIMIT {_ROW_PAGE}",
-        (session_id, line_no),
+        "SELECT line_no, line FROM event WHERE session_id = ? AND line_no >= ? ORDER BY line_no LIMIT ?",
+        (session_id, line_no, rows_in_page(link, session_id, line_no - 1)),
     )
     if not rows or rows[0][0] != line_no:
         return None

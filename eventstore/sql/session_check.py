@@ -21,7 +21,6 @@ from playhead.eventstore.sql.row_check import COLUMNS, row_check
 from playhead.eventstore.sql.session_row import SessionRow, header_columns
 
 _PAGE = 8
-_ROWS = 1024
 
 EventWatch = Callable[[str, int, Iterator[Recorded]], Iterator[Recorded]]
 """Is given the events of a session, behind its id and its generation, and passes each of them on.
@@ -184,8 +183,8 @@ class SessionCheck:
         while True:
             page = self._link.all(
                 "SELECT line_no, seq0, n, type_id, time_ms, line FROM event WHERE session_id = ? AND line_no > ? "
-                f"ORDER BY line_no LIMIT {_ROWS}",
-                (self._row.id, after),
+                "ORDER BY line_no LIMIT ?",
+                (self._row.id, after, reading.rows_in_page(self._link, self._row.id, after)),
             )
             for line_no, seq0, n, type_id, time_ms, line in page:
                 after = line_no
