@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from playhead.eventstore import chunk_rows
 from playhead.eventstore.errors import CorruptLog
 from playhead.eventstore.recorded import Recorded
-from playhead.projections.attempt import STEP, SUMMARY, CallFailure
+from playhead.projections.attempt import STEP, SUMMARY, CallFailure, Outcome
 from playhead.projections.attempt import Attempt as Call
 from playhead.projections.folding import Foldable
 from playhead.projections.inherited import Inherited, inherited_part
@@ -30,7 +30,7 @@ Ending: TypeAlias = Literal["finish", "error", "cut", "cancelled", "crashed", "o
 BROKEN_CONNECTION = frozenset({"TRANSPORT", "STREAM_CLOSED", "TIMEOUT"})
 """The failure codes which say that the connection ended or stalled, not that the provider said no."""
 
-_ENDINGS: Mapping[str, Ending] = {
+_ENDINGS: Mapping[Outcome, Ending] = {
     "finished": "finish",
     "failed": "error",
     "cancelled": "cancelled",
@@ -70,8 +70,8 @@ class Attempt:
         return self.call.seq
 
     @property
-    def outcome(self) -> str:
-        """``finished``, ``failed``, ``cancelled``, ``crashed``, ``open`` or ``unanswered``."""
+    def outcome(self) -> Outcome:
+        """How it ended, or that the log does not say."""
         return self.call.outcome
 
     @property
