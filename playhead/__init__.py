@@ -1,7 +1,7 @@
 """Playhead: an event-sourced store for AI-agent sessions, with replay tooling.
 
-The names in ``__all__`` are the public ones; ``open_store`` is where to begin. What a live agent is made of is loaded
-when it is first asked for.
+The names in ``__all__`` are the public ones; ``open_store`` is where to begin. What imports logs, reads calls and makes
+a live agent is loaded when it is first asked for.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from playhead.eventstore.recorded import Recorded, Replace
 from playhead.projections.folding import Folded, fold
 
 if TYPE_CHECKING:
+    from playhead.adapters.dsh.importer import import_paths
     from playhead.adapters.providers.client import Provider
     from playhead.eventstore.blocks import TextBlock
     from playhead.eventstore.feed import CAUGHT_UP, Subscription
@@ -53,12 +54,14 @@ if TYPE_CHECKING:
     from playhead.live.tool_box import ToolOutcome
     from playhead.live.tools import Tools
     from playhead.projections.materialised import ProjectedStore
+    from playhead.replay.attempt import Attempt, attempts
 
 _LATER = {
     "CAUGHT_UP": "playhead.eventstore.feed",
     "Agent": "playhead.live.agent",
     "AgentOptions": "playhead.live.options",
     "Agents": "playhead.live.agents",
+    "Attempt": "playhead.replay.attempt",
     "CallConfig": "playhead.eventstore.request_header",
     "GoalDriver": "playhead.live.goal_driver",
     "Goals": "playhead.live.goals",
@@ -71,6 +74,8 @@ _LATER = {
     "ToolOutcome": "playhead.live.tool_box",
     "Tools": "playhead.live.tools",
     "Writer": "playhead.eventstore.sql.writer",
+    "attempts": "playhead.replay.attempt",
+    "import_paths": "playhead.adapters.dsh.importer",
     "new_id": "playhead.live.options",
 }
 """Public names that take longer to load than who does not use them would want to wait: name -> its module."""
@@ -84,6 +89,7 @@ __all__ = [
     "AgentOptions",
     "Agents",
     "Appended",
+    "Attempt",
     "CallConfig",
     "CallId",
     "CorruptLog",
@@ -127,8 +133,10 @@ __all__ = [
     "UsageError",
     "Writer",
     "WrongExpectedSeq",
+    "attempts",
     "dialects",
     "fold",
+    "import_paths",
     "new_id",
     "open_store",
 ]
