@@ -24,7 +24,7 @@ from playhead.eventstore.chunks import ChunkError, ReasoningDelta, TextDelta, To
 from playhead.eventstore.recorded import Recorded
 from playhead.eventstore.registry import event_types
 from playhead.projections.attempt import whole
-from playhead.replay import plain_chunk
+from playhead.replay import plain_chunk, plain_stream
 from playhead.replay.timed_chunk import TimedChunk
 
 EMBEDDED = frozenset({"assistant/message", "assistant/attempt"})
@@ -87,7 +87,12 @@ def embedded_chunks(event: Recorded, *, joined: bool = False) -> Iterator[Piece]
     """
     if not is_embedded(event):
         return
-    for at, entry in enumerate(members.of(event)["stream"]):
+    entries = members.of(event)["stream"]
+    plain = plain_stream.read(entries, joined=joined)
+    if plain is not None:
+        yield from plain
+        return
+    for at, entry in enumerate(entries):
         try:
             yield from _entry(entry, joined)
         except (ChunkError, chunk_rows.MalformedRow) as error:

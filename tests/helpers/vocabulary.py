@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from hypothesis import strategies as st
 
+from playhead.eventstore import json_text
 from playhead.eventstore.events.assistant import CHUNK
 from playhead.eventstore.events.goal import GoalChanged
 from playhead.eventstore.events.message import UserMessaged
@@ -53,6 +54,19 @@ def chunks() -> st.SearchStrategy[dict[str, Any]]:
             for tag, required, optional in shapes
         ]
     )
+
+
+def writable(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Those of ``values`` that JSON can spell: no number in them is infinite."""
+    return values.filter(_is_writable)
+
+
+def _is_writable(value: Any) -> bool:
+    try:
+        json_text.dumps(value)
+    except ValueError:
+        return False
+    return True
 
 
 def members_of(registry: Registry[Any]) -> st.SearchStrategy[dict[str, Any]]:

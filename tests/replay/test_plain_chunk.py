@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from vocabulary import chunks
+from vocabulary import chunks, writable
 
 from playhead.eventstore import json_text
 from playhead.eventstore.chunks import Chunk, ChunkError, decode_chunk
@@ -26,7 +26,13 @@ def slowly(raw: bytes) -> Chunk | None:
 
 
 @settings(max_examples=200)
-@given(chunks(), st.integers(0, 9), st.integers(0, 9), st.dictionaries(st.text(), ODD, max_size=1), st.data())
+@given(
+    writable(chunks()),
+    st.integers(0, 9),
+    st.integers(0, 9),
+    st.dictionaries(st.text(), ODD, max_size=1),
+    st.data(),
+)
 def test_what_is_read_quickly_is_what_is_read_slowly(
     chunk: dict[str, Any], turn: int, step: int, more: dict[str, Any], data: st.DataObject
 ) -> None:
@@ -48,11 +54,15 @@ def test_what_is_read_quickly_is_what_is_read_slowly(
         '{"type":"tool-call-delta","index":2,"id":"c","name":"","argumentsDelta":""}',
         '{"type":"block-end","index":2,"block":{"type":"tool-call","id":"c","name":"n","arguments":"{}"}}',
         '{"type":"block-end","index":2,"block":{"type":"x/unknown","of":[1.5,null]}}',
+        '{"type":"usage","usage":{"inputTokens":1,"outputTokens":2.0,"totalTokens":null,"x":[]}}',
+        '{"type":"finish","reason":{"kind":"stop"}}',
+        '{"type":"finish","reason":{"kind":"error","failure":{"message":"busy"}}}',
+        '{"type":"finish","reason":{"kind":7},"replayState":{"response":null}}',
         '{"type":"text-delta","index":99999999999999999999,"text":""}',
         '{"type":"text-delta","index":0,"text":"one","text":"another"}',
     ],
 )
-def test_deltas_and_the_borders_of_blocks_are_read_quickly(chunk: str) -> None:
+def test_chunks_of_every_kind_are_read_quickly(chunk: str) -> None:
     raw = f'{{"turn":3,"step":{SAFE_INTEGER},"chunk":{chunk},"more":0}}'.encode()
     assert plain_chunk.read(raw) == ((3, SAFE_INTEGER), slowly(raw))
 
@@ -60,8 +70,11 @@ def test_deltas_and_the_borders_of_blocks_are_read_quickly(chunk: str) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b'{"turn":1,"step":1,"chunk":{"type":"usage","usage":{"inputTokens":1,"outputTokens":1}}}',
-        b'{"turn":1,"step":1,"chunk":{"type":"finish","reason":{"kind":"stop"}}}',
+        b'{"turn":1,"step":1,"chunk":{"type":"usage","usage":{"inputTokens":1,"outputTokens":true}}}',
+        b'{"turn":1,"step":1,"chunk":{"type":"usage","usage":null}}',
+        b'{"turn":1,"step":1,"chunk":{"type":"finish","reason":null}}',
+        b'{"turn":1,"step":1,"chunk":{"type":"finish","reason":{"kind":"stop"},"replayState":null}}',
+        b'{"turn":1,"step":1,"chunk":{"type":"finish","reason":{"kind":"stop"},"index":0}}',
         b'{"turn":1,"step":1,"chunk":{"type":"x","index":0}}',
         b'{"turn":1,"step":1,"chunk":{"type":"text-delta","index":0,"text":"a","type":"x"}}',
         b'{"turn":1,"step":1,"chunk":{"type":"text-delta","index":0,"text":"a","cached":true}}',
