@@ -59,6 +59,7 @@ def main() -> NoReturn:
     except BrokenPipeError:
         silence_stdout()
         code = READER_GONE
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is left that could be taken back
     sys.exit(code)
 
 

@@ -45,8 +45,8 @@ def commands_of(content: bytes, name: str) -> list[Command]:
 async def play(conversation: Conversation, first: Iterable[Command], *, reads_stdin: bool) -> int:
     """Do what ``first`` says, then what comes on stdin if that is read, to the end; the exit code.
 
-    Ctrl-C stops the turn and leaves; a second one does not wait for what hangs. Raises ``UsageError`` for a command
-    that cannot be done, and what the log of the conversation failed with.
+    Ctrl-C stops the turn and leaves. Raises ``UsageError`` for a command that cannot be done, and what the log of the
+    conversation failed with.
     """
     playing = asyncio.ensure_future(_played(conversation, first, reads_stdin))
     watching = asyncio.ensure_future(conversation.watch())

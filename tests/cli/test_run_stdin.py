@@ -158,10 +158,24 @@ def test_who_presses_on_leaves_a_store_that_hangs(store_file: Path, play: Play) 
                 process.send_signal(signal.SIGINT)
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(0.5)
-        assert process.poll() is not None
+        assert process.poll() == -signal.SIGINT
         assert process.stderr is not None
-        assert "Traceback" not in process.stderr.read().decode()
+        told = "playhead: what came last is being stored; Ctrl-C ends it without that\n"
+        assert process.stderr.read().decode() == told
     assert play("verify", "s1").code == 0
+
+
+def test_a_second_ctrl_c_in_haste_loses_nothing(store_file: Path, play: Play) -> None:
+    with (
+        scripted_server(Answer(steps=[delta(content="so far"), HANG])) as server,
+        started(store_file, "--base-url", server.url, "hello") as process,
+    ):
+        until_said(process, b"Assistant")
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=LONG_S)
+        assert b"Traceback" not in err, err.decode()
+    assert endings(play) == ["aborted"]
 
 
 def test_a_line_that_makes_no_sense_ends_the_script_with_its_number(store_file: Path, play: Play) -> None:
