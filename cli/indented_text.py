@@ -35,6 +35,11 @@ class IndentedText:
         """The cells behind the indent; None where they are not counted."""
         return None if self.width is None else max(self.width - indent, _NARROWEST)
 
+    def most(self, indent: int, lines: int = 1) -> int:
+        """The cells that something cut to so many lines may take."""
+        room = self.room(indent)
+        return _UNWRAPPED if room is None else room * lines
+
     def wrapped(self, line: str, indent: int, style: str = "") -> Iterator[str]:
         """One line, safe to print, in pieces."""
         for piece in wrap(line, self.room(indent)):
@@ -53,13 +58,12 @@ class IndentedText:
         """Its first lines, ``limit`` of them, and how much more there is."""
         lines = split(text)
         shown = lines if self.full else lines[:limit]
-        room = self.room(indent)
-        most = _UNWRAPPED if room is None else room * limit
-        for line in shown:
-            yield from self.wrapped(line if self.full else clip(line, most), indent, "dim")
-        if len(shown) < len(lines):
-            more = f"… {units.count(len(lines) - len(shown), 'more line')}, {len(text):,} characters in all"
-            yield from self.wrapped(more, indent, "dim")
+        cut = [line if self.full else clip(line, self.most(indent, limit)) for line in shown]
+        for line in cut:
+            yield from self.wrapped(line, indent, "dim")
+        if cut != lines:
+            more = units.count(len(lines) - len(shown), "more line") + ", " if len(shown) < len(lines) else ""
+            yield from self.wrapped(f"… {more}{len(text):,} characters in all", indent, "dim")
 
     def mark(self, mark: Mark) -> Iterator[str]:
         """A mark: what it is, and below it what more there is to say."""

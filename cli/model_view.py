@@ -44,7 +44,7 @@ def lines(sent: Sent, *, markdown: bool, full: bool, width: int | None) -> Itera
             for line in shown:
                 cut = line if full else clip(line, 500 if width is None else width * 4)
                 for piece in wrap(cut, None if width is None else max(width - 2, 30)):
-                    yield "  " + paint(piece, style)
+                    yield "  " + paint(piece, style) if piece else ""
             if len(shown) < len(found):
                 more = (
                     f"… {units.count(len(found) - len(shown), 'more line')}, {len(text):,} characters in all"

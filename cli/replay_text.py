@@ -237,7 +237,7 @@ class ReplayText:
             return
         if message.provenance != PROMPT and not self._layout.full:
             self._gap("context")
-            self._put([paint("  " + clipped(folded_words(message), self._layout.room(INDENT)), "dim")])
+            self._put([paint("  " + clipped(folded_words(message), self._layout.most(INDENT)), "dim")])
             return
         name = "User" if message.provenance == PROMPT else clipped(message.label.capitalize(), 60)
         steering = paint(" · steering", "dim") if message.steering else ""
@@ -273,7 +273,7 @@ class ReplayText:
         head = " " * indent + paint("◂ ", "cyan") + paint(name, "bold")
         time = units.duration(call.duration_ms) if call.duration_ms is not None else ""
         if self._several_calls or call.seq == call.started_seq:
-            room = self._layout.room(indent + len(name) + len(time) + 6)
+            room = self._layout.most(indent + len(name) + len(time) + 6)
             head += "  " + arguments_line(call.arguments, room)
         self._put([head + paint(f"  {time}", "dim") * bool(time)])
         problem, style = call_problem(call)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from itertools import dropwhile
+from operator import not_
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -129,7 +131,8 @@ def _show_model(
         members = model_view.as_json(folded.state, sent)
         output.json_line(_about(info, folded, folded.state.breaches, View.model) | members)
         return
-    _write(model_view.lines(sent, markdown=form is Format.markdown, full=full, width=_width()))
+    lines = model_view.lines(sent, markdown=form is Format.markdown, full=full, width=_width())
+    _write(dropwhile(not_, lines))
 
 
 def _show_transcript(
@@ -169,7 +172,7 @@ def _show_transcript(
         layout = IndentedText(_width(), full)
         text = TranscriptText(layout, streamed, state.inherited.to_seq, remarks, _retitled(sections))
         lines = text.lines(sections)
-    _write(lines)
+    _write(dropwhile(not_, lines) if wanted else lines)
 
 
 def _about(

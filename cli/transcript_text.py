@@ -155,7 +155,7 @@ class TranscriptText:
     def _message(self, message: Message) -> Iterator[str]:
         if message.provenance != PROMPT and not self.layout.full:
             yield from self._gap("context")
-            yield paint("  " + clipped(folded_words(message), self.layout.room(2)), "dim")
+            yield paint("  " + clipped(folded_words(message), self.layout.most(2)), "dim")
             return
         name = "User" if message.provenance == PROMPT else clipped(message.label.capitalize(), 60)
         if message.steering:
@@ -194,7 +194,7 @@ class TranscriptText:
         yield from self._gap("call")
         time = units.duration(call.duration_ms) if call.duration_ms is not None else ""
         name = clipped(call.name or "unknown tool", 40)
-        room = self.layout.room(indent + len(name) + len(time) + 6)
+        room = self.layout.most(indent + len(name) + len(time) + 6)
         head = " " * indent + paint("▸ ", "cyan") + paint(name, "bold")
         if self.layout.full:
             yield head + paint(f"  {time}", "dim") * bool(time)

@@ -363,6 +363,28 @@ def outside_of_fences(text: str) -> list[str]:
     return kept
 
 
+def test_what_is_cut_says_how_much_there_is_and_a_program_gets_no_endless_line(play: Play, log: Log) -> None:
+    log.start()
+    log.answer(call_block(json.dumps({"content": "x" * 5000})))
+    log.result("c", "y" * 5000)
+    log.say("z" * 5000, {"kind": "plugin", "plugin": "p", "form": "notice", "summary": "s" * 5000})
+    path = log.write()
+    shown = play("show", path)
+    assert max(map(len, shown.lines)) < 600
+    assert "    … 5,000 characters in all" in shown.lines
+    whole = play("show", path, "--full").out.decode()
+    assert "characters in all" not in whole
+    assert all(letter * 5000 in whole for letter in "xyz")
+
+
+def test_a_part_of_a_session_begins_at_once(play: Play, log: Log) -> None:
+    log.start()
+    log.say("Hello.\n\nAgain.")
+    path = log.write()
+    assert play("show", path, "--turn", 1).lines[0].startswith("── Turn 1")
+    assert play("show", path, "--view", "model").lines == ["user · seq 2", "  Hello.", "", "  Again."]
+
+
 def test_a_terminal_gets_lines_that_fit(play: Play, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     log.start()
     log.say("Several words that go on and on. " * 20 + "日本語 " * 40 + "x" * 300)
