@@ -39,6 +39,7 @@ from playhead.eventstore.recorded import Recorded
 from playhead.live.agent import Agent
 
 GOAL_CHANGE = "goal/change"
+ROUND = "user/message"  # the prompt that begins one, by its source
 DEFAULT_MAX_ROUNDS = 256
 _CODE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
@@ -82,7 +83,7 @@ class Goals:
         self._standing = Standing()
         self._armed = False
         self._committing = False
-        for fact in agent.session.stored.events(deltas=False):
+        for fact in agent.session.stored.read(types=[GOAL_CHANGE, ROUND]):
             self._learn(fact)
         agent.session.observe(self._learn)
 
@@ -232,7 +233,7 @@ class Goals:
             if change is not None:
                 self._standing, _ = after_change(self._standing, change)
                 self._armed = self._armed and self._committing
-        elif fact.type == "user/message":
+        elif fact.type == ROUND:
             source = members.inner(members.of(fact), "source")
             if source.get("kind") == "goal":
                 self._standing, _ = after_round(self._standing, source)

@@ -57,9 +57,8 @@ class Inbox:
         self._notices = notices
         self._lists = Lists()
         self._messages: dict[str, Message] = {}
-        for fact in session.stored.events(session.from_seq, deltas=False):
-            if fact.type == SPLICED:
-                self._restore(fact)
+        for fact in session.stored.read(session.from_seq, types=[SPLICED]):
+            self._restore(fact)
 
     @property
     def next_turn(self) -> tuple[Message, ...]:
