@@ -38,11 +38,12 @@ def verify(
     ``dialect_of`` gives the dialect of a name: the rules of logs are checked on logical events. ``on_session``
     hears how many sessions are done, and of how many. ``watch`` is shown the events of each session whose bytes are
     sound, while its rules are checked. ``link`` must see one state throughout. Where the database itself is damaged,
-    nothing else is looked at.
+    nothing else is looked at; every page of it is read for the whole store alone.
     """
-    unreadable = list(check_pages(link)) or list(check_cells(link))
-    if unreadable:
-        return unreadable
+    damaged = list(check_pages(link)) if session_id is None else []
+    damaged += [] if damaged else check_cells(link)
+    if damaged:
+        return damaged
     rows = session_row.every(link)
     checks = {found[0]: found[1] for found in link.all('SELECT id, "check" FROM session')}
     chosen = [row for row in rows if session_id is None or row.id == session_id]
