@@ -77,12 +77,18 @@ def test_without():
     assert "Traceback" not in done.stdout
 
 
-def test_the_example_of_the_docs_passes(folder: Path) -> None:
+def test_the_examples_of_the_docs_pass(folder: Path) -> None:
     page = (ROOT / "docs" / "replaying-in-tests.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    example, without_pytest = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     done = run(example, folder)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 passed" in done.stdout
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    program = [sys.executable, "-c", without_pytest]
+    alone = subprocess.run(
+        program, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=True
+    )
+    assert alone.stdout.startswith("http://127.0.0.1:")
 
 
 def test_a_miss_fails_the_test_that_made_it_and_says_what_was_missed(folder: Path) -> None:
