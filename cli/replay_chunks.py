@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 
 from playhead.replay.attempt import Attempt
-from playhead.replay.moments import Began, Came, Ended, Moment
+from playhead.replay.moments import Began, CallMoment, Came, Ended
 
 
-def as_json(moment: Moment) -> dict[str, Any] | None:
-    """The object for ``moment``; None for one that is of no model call."""
+def as_json(moment: CallMoment) -> dict[str, Any]:
+    """The object for ``moment``."""
     match moment:
         case Began(attempt=attempt, time_ms=time_ms):
             return _known(
@@ -46,8 +46,6 @@ def as_json(moment: Moment) -> dict[str, Any] | None:
                     "messageSeq": call.message_seq,
                 }
             )
-        case _:
-            return None
 
 
 def _place(event: str, attempt: Attempt) -> dict[str, Any]:

@@ -91,7 +91,8 @@ class Happened:
     idle: bool
 
 
-Moment: TypeAlias = Began | Came | Ended | Happened
+CallMoment: TypeAlias = Began | Came | Ended
+Moment: TypeAlias = CallMoment | Happened
 
 
 def is_idle(moment: Moment) -> bool:
@@ -104,10 +105,11 @@ def moments(part: Part, shown: Callable[[Recorded], bool]) -> Iterator[Moment]:
     return _moments(part, shown, frozenset())
 
 
-def call_moments(part: Part) -> Iterator[Moment]:
+def call_moments(part: Part) -> Iterator[CallMoment]:
     """Those of model calls alone. What tools did is not even read."""
     without = {type for type in event_types if type.startswith(_OF_TOOLS)}
-    return _moments(part, lambda _event: False, without)
+    found = _moments(part, lambda _event: False, without)
+    return (moment for moment in found if not isinstance(moment, Happened))
 
 
 def _moments(part: Part, shown: Callable[[Recorded], bool], without: Collection[str]) -> Iterator[Moment]:
