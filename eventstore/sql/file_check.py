@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import BinaryIO, cast
 
-from playhead.eventstore.errors import PlayheadError
+from playhead.eventstore.errors import CorruptLog, PlayheadError
 from playhead.eventstore.sql import artifacts, reading, rebuilding
 from playhead.eventstore.sql.columns import unescape
 from playhead.eventstore.sql.engine import Link, held
@@ -72,10 +72,16 @@ def _file(
     try:
         rebuilt = rebuilding.rebuild(held(link), row, cast(BinaryIO, _Nowhere()))
     except PlayheadError as error:
-        yield problem("artifact", str(error).removesuffix(reading.ADVICE))
+        yield problem("artifact", _reason(error))
         return
     if not rebuilt.same:
         yield problem("recipe", rebuilt.reason, warning=True)
+
+
+def _reason(error: PlayheadError) -> str:
+    """What an error says, but for whose it is and what to run: both are plain here."""
+    whose = f"session {error.session!r}: " if isinstance(error, CorruptLog) else ""
+    return str(error).removeprefix(whose).removesuffix(reading.ADVICE)
 
 
 def _part_checks(link: Link, artifact_id: int) -> Iterator[tuple[int, tuple[int, int, bytes], bytes]]:

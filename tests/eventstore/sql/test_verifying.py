@@ -334,6 +334,15 @@ def test_a_file_with_damaged_pages_is_found_and_told_as_that(original: Path, tmp
     assert all(problem.stops_reading for problem in problems)
 
 
+def test_a_file_that_is_not_given_back_any_more_is_told_in_few_words(damaged: Damaged) -> None:
+    """In verify nobody needs to be told to run it, and the session is named in front."""
+    damaged.connection.execute("UPDATE segment SET body = zeroblob(9) WHERE session_id = 1 AND line0 = 0")
+    told = [problem for problem in damaged.problems() if problem.kind == "artifact"]
+    assert [(problem.session, problem.path) for problem in told] == [("big", "big.jsonl")]
+    assert told[0].message.startswith("lines 2 to ")
+    assert "playhead verify" not in told[0].message
+
+
 def test_a_file_that_was_cut_short_is_told_with_a_way_out(original: Path, tmp_path: Path) -> None:
     path = tmp_path / "copy.sqlite"
     data = original.read_bytes()
