@@ -35,8 +35,10 @@ def show(state: GoalHistory) -> None:
     found = records(state)
     if not found:
         output.note("the session never had a goal")
-    for record in found:
+    for at, record in enumerate(found):
         if output.on_terminal():
+            if at:
+                output.line("")
             _goal(record)
         else:
             _lines(record)
@@ -65,8 +67,13 @@ def _goal(record: GoalRecord) -> None:
     for line in wrap(safe(latest.objective), columns):
         output.line(paint(line, "bold"))
     rounds = f"{record.rounds_started:,} of {units.count(latest.max_rounds, 'round')}"
+    told, id = f", revision {latest.revision:,}, {rounds}", safe(latest.goal_id)
+    fits = len(latest.phase) + len(told) + 2 + len(id) <= columns
     phase = paint(latest.phase, _STYLES.get(latest.phase, ""))
-    output.line(f"{phase}, revision {latest.revision:,}, {rounds}  {paint(safe(latest.goal_id), 'dim')}")
+    output.line(phase + told + (f"  {paint(id, 'dim')}" if fits else ""))
+    if not fits:
+        for line in wrap(id, columns - 2):
+            output.line(f"  {paint(line, 'dim')}")
     if latest.blocked is not None:
         told = safe(f"{latest.blocked.message} ({latest.blocked.code})")
         for line in wrap(told, columns - 2):
@@ -86,7 +93,6 @@ def _goal(record: GoalRecord) -> None:
         for line in rest:
             output.line(f"{lead}{' ' * 24}{line}")
         before = before if isinstance(step, Round) else step
-    output.line("")
 
 
 def _revision(step: Revision, before: Revision | None) -> tuple[str, str, str]:
@@ -108,7 +114,9 @@ def _revision(step: Revision, before: Revision | None) -> tuple[str, str, str]:
 def _round(step: Round) -> tuple[str, str, str]:
     ending = _ending(step)
     turn = "" if step.turn is None else f"turn {step.turn:,}, "
-    took = "" if step.ended_ms is None else f" after {units.duration(max(0, step.ended_ms - step.at_ms))}"
+    took = ""
+    if step.ended_ms is not None and step.ended_ms >= step.at_ms:
+        took = f" after {units.duration(step.ended_ms - step.at_ms)}"
     return f"  round {step.round:,}", _STYLES.get(ending, ""), safe(f"{turn}{ending}{took}")
 
 

@@ -130,3 +130,26 @@ def test_on_a_terminal_lines_fit_its_width(play: Play, log: Any, monkeypatch: py
     assert "  round 1" in shown
     assert "turn 1, completed after 1.0 s" in shown
     assert "edit (revision 2)" in shown
+
+
+def test_a_goal_with_a_long_id_fits_too_and_nothing_follows_the_last_line(
+    play: Play, log: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "on_terminal", lambda: True)
+    events = [
+        change("create", 1, "active", 0, id="g" * 90),
+        change("complete", 2, "complete", 0, id="g" * 90),
+    ]
+    lines = play("goals", log(*events, change("create", 1, "active", 0, id="second"))).lines
+    assert f"  {'g' * 90}" in lines
+    assert all(len(line) <= 100 for line in lines)
+    assert lines.count("") == 3, "one below each goal's head, one between them"
+    assert lines[-1]
+
+
+def test_a_round_over_which_the_clock_ran_back_took_nobody_knows_how_long(
+    play: Play, log: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "on_terminal", lambda: True)
+    shown = play("goals", log(*LOG[:3], TURN_END | {"time": 5})).out.decode()
+    assert "turn 1, completed\n" in shown
