@@ -34,22 +34,23 @@ def written(value: Any) -> bytes:
 
 
 class Document:
-    """One JSON object, begun with the two sessions and ended with the verdict."""
+    """One JSON object: the two sessions, the differences, the verdict. Its beginning comes with what is told first."""
 
     def __init__(self, a: Side, b: Side) -> None:
         begun = json_text.dumps({"a": _side(a), "b": _side(b), "differences": []})
-        output.data(begun.removesuffix(b"]}"))
-        self._comma = b""
+        self._begun = False
+        self._before = begun.removesuffix(b"]}")  # of the next difference
 
     def add(self, pair: Pair) -> None:
         """Write a difference."""
-        output.data(self._comma + written(_difference(pair)))
-        self._comma = b","
+        output.data(self._before + written(_difference(pair)))
+        self._begun, self._before = True, b","
 
     def end(self, *, compared: int, found: int, complete: bool) -> None:
         """Write the end; ``complete`` says that nothing was left uncompared."""
         verdict = {"equal": found == 0, "compared": compared, "complete": complete}
-        output.data(b"]," + json_text.dumps(verdict).removeprefix(b"{") + b"\n")
+        rest = b"]," + json_text.dumps(verdict).removeprefix(b"{") + b"\n"
+        output.data(rest if self._begun else self._before + rest)
 
 
 def _side(side: Side) -> dict[str, Any]:

@@ -348,6 +348,7 @@ def test_a_migrated_log_of_the_corpus_equals_its_source(play: Play) -> None:
 def test_a_turn_that_neither_session_has_is_wrong_usage_and_no_equality(play: Play, write: Write) -> None:
     one, other = write("a", session()), write("b", session())
     assert play("diff", one, other, "--turn", "1").code == 0
-    ran = play("diff", one, other, "--turn", "2", "--turn", "4-")
-    assert (ran.code, ran.out) == (2, b"")
-    assert "--turn 2, 4-: neither session has anything there to compare" in ran.err
+    for form in ([], ["--json"]):
+        ran = play("diff", one, other, "--turn", "2", "--turn", "4-", *form)
+        assert (ran.code, ran.out) == (2, b"")
+        assert "--turn 2, 4-: neither session has anything there to compare" in ran.err
