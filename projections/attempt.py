@@ -31,6 +31,9 @@ STEP, SUMMARY = "step", "summary"
 FAILED_FINISHES = frozenset({"error", "aborted"})
 """The finish reasons that carry a failure; every other one is a success."""
 
+STREAM_ENDS = frozenset({"turn/start", "turn/end", "step/start", "step/end", "llm/retry", "session/end-seed"})
+"""The types of events behind which a stream of chunk events does not go on."""
+
 
 class Tokens(msgspec.Struct, frozen=True, rename="camel"):
     """What a call took. The three figures of input do not overlap; ``reasoning`` is a part of ``output``.

@@ -24,16 +24,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from playhead.eventstore import chunk_rows, members
+from playhead.eventstore.fork import END_SEED
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.recorded import Recorded, Replace, SurfaceOp
-from playhead.projections.attempt import whole
+from playhead.projections.attempt import STREAM_ENDS, whole
 from playhead.replay.diff_rules import LEFT_OUT
 from playhead.replay.diff_stream import ComparedStream
 
-END_SEED = "session/end-seed"
 _PERMISSIONS = frozenset({"permission/preset", "sandbox/mode", "approval/policy"})
 _CHILD = "subagent/catalog"
-_STREAM_ENDS = frozenset({"llm/retry", "step/start", "step/end", "turn/start", "turn/end", END_SEED})
 _REQUESTS = frozenset({"request/header", "assistant/message", "assistant/attempt", "step/end", "turn/end"})
 _PROMPT_IN_HEADER_BEFORE = 3
 """The log format from which the system prompt is an event of its own."""
@@ -98,7 +97,7 @@ class _Calls:
             if event.type == chunk_rows.EVENT_TYPE and isinstance(members.of(event).get("chunk"), dict):
                 yield from self._chunk(event)
                 continue
-            if event.type in _STREAM_ENDS:
+            if event.type in STREAM_ENDS:
                 yield from self._end()
             match event.type:
                 case "assistant/message":

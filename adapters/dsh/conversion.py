@@ -27,23 +27,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from playhead.adapters.dsh.dialects import CODE_DISPATCH
 from playhead.eventstore import chunk_rows, json_text
 from playhead.eventstore.cited_seqs import renumbered
 from playhead.eventstore.errors import UsageError
 from playhead.eventstore.sources import PLUGIN_KINDS, PROMPT_PLUGIN
+from playhead.projections.attempt import STREAM_ENDS
 
 Json = dict[str, Any]
 Batch = Sequence[Json]
 """Events that became durable together, each as the members of its line."""
 
-_CODE_DISPATCH = {
-    "tool/code-dispatch": "tool/ptc-dispatch",
-    "tool/code-dispatch-start": "tool/ptc-dispatch-start",
-}
-
-_STREAM_ENDS = frozenset(
-    {"llm/retry", "step/start", "step/end", "turn/start", "turn/end", "session/end-seed"}
-)
+_IN_FORMAT_3 = {now: then for then, now in CODE_DISPATCH.items()}
 _RUNS = chunk_rows.Limits(min_members=1)
 
 
@@ -94,7 +89,7 @@ class _Folding:
         if event["type"] == chunk_rows.EVENT_TYPE:
             self._add_chunk(event, batch)
             return
-        if event["type"] in _STREAM_ENDS:
+        if event["type"] in STREAM_ENDS:
             self._end_attempt()
         seqs: tuple[int, ...] = (event["seq"],)
         if event["type"] == "assistant/message":
@@ -276,7 +271,7 @@ def _renamed(event: Json) -> Json:
     op = event.get("surfaceOp")
     if isinstance(op, dict):
         event = event | {"surfaceOp": {"op": op["op"], "startSeq": op["start"], "endSeq": op["end"]}}
-    return event | {"type": _CODE_DISPATCH.get(event["type"], event["type"])}
+    return event | {"type": _IN_FORMAT_3.get(event["type"], event["type"])}
 
 
 def _in_format_4(event: Json) -> Json:

@@ -27,10 +27,11 @@ from playhead.eventstore.header import NEWEST_VERSION, SessionHeader
 from playhead.eventstore.ids import Seq
 from playhead.eventstore.recorded import Recorded, Replace
 
-_CODE_DISPATCH = {
+CODE_DISPATCH = {
     "tool/ptc-dispatch": "tool/code-dispatch",
     "tool/ptc-dispatch-start": "tool/code-dispatch-start",
 }
+"""Types of events that formats 3 and 4 call by another name: theirs -> ours."""
 _MOVED_INTO_BLOCK = frozenset({"toolCallId", "content", "isError"})
 
 
@@ -147,7 +148,7 @@ def _renamed(fact: Recorded, type: str) -> Recorded:
 
 
 def _code_dispatch(fact: Recorded) -> Recorded:
-    renamed = _CODE_DISPATCH.get(fact.type)
+    renamed = CODE_DISPATCH.get(fact.type)
     return fact if renamed is None else _renamed(fact, renamed)
 
 
@@ -169,8 +170,8 @@ DIALECTS: dict[str, Dialect] = {
         EarlyDialect("dsh-v0"),
         EarlyDialect("dsh-v1"),
         LaterDialect("dsh-v2", _same, {}),
-        LaterDialect("dsh-v3", _code_dispatch, _CODE_DISPATCH),
-        LaterDialect("dsh-v4", _tool_message, {"tool/result": "tool/result", **_CODE_DISPATCH}),
+        LaterDialect("dsh-v3", _code_dispatch, CODE_DISPATCH),
+        LaterDialect("dsh-v4", _tool_message, {"tool/result": "tool/result", **CODE_DISPATCH}),
     )
 }
 """Every dialect of dsh by its name."""
