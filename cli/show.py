@@ -156,7 +156,9 @@ def _show_transcript(
     def streamed(attempt: FailedAttempt) -> list[str]:
         return streamed_blocks(seen, attempt.stream)
 
-    remarks = () if wanted else _remarks(log, folded, last)
+    remarks = _remarks(log, folded, last)
+    if wanted:
+        remarks = tuple(remark for remark in remarks if _is_within(remark, sections))
     if not wanted:
         _write(_title(info, state, last, markdown=form is Format.markdown))
     if form is Format.markdown:
@@ -202,6 +204,15 @@ def _remarks(log: SqlSession, folded: Folded[Transcript], last: int | None) -> t
     remarks += [Remark(seq, f"not understood: event of unknown type {type}") for type, seq in folded.unknown]
     remarks += [Remark(breach.seq, f"out of order: {breach.message}") for breach in folded.state.breaches]
     return log_remarks.in_order(remarks)
+
+
+def _is_within(remark: Remark, sections: tuple[Section, ...]) -> bool:
+    """Whether the place of the remark is in one of these turns."""
+    return remark.seq is not None and any(
+        turn.seq <= remark.seq and (turn.ended_seq is None or remark.seq <= turn.ended_seq)
+        for turn in sections
+        if isinstance(turn, Turn)
+    )
 
 
 def _chosen(sections: tuple[Section, ...], wanted: list[range]) -> tuple[Section, ...]:

@@ -264,6 +264,18 @@ def test_damage_without_a_number_is_told_between_its_neighbours(play: Play, log:
     assert noted.index("## Turn 1") < noted.index("an empty line") < noted.index("## Turn 2")
 
 
+def test_of_damage_only_that_in_the_turns_shown_is_told_there(play: Play, log: Log) -> None:
+    log.start()
+    log.lines.append(b"no json")
+    log.end({"kind": "completed"})
+    log.add("turn/start", {"turn": 2})
+    path = log.write()
+    assert "damaged here" in play("show", path, "--turn", 1).out.decode()
+    second = play("show", path, "--turn", 2)
+    assert "damaged here" not in second.out.decode()
+    assert (second.code, second.err.count("damaged: the line is not JSON")) == (1, 1)
+
+
 def test_a_view_of_an_earlier_moment_tells_no_later_damage(play: Play, log: Log) -> None:
     log.start()
     log.lines.append(b"no json")
