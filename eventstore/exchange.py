@@ -167,7 +167,7 @@ class ExchangeRecorder:
             status=self._status,
             head_ms=self._head_ms,
             headers=self._hidden_values(self._headers),
-            body=self._secrets.hidden(bytes(self._body)),
+            body=self._secrets.hidden(bytes(self._body), at_end=True),
             pieces=tuple(self._pieces),
             whole=self._whole,
         ).cleaned()

@@ -5,7 +5,8 @@ Three things keep them out:
 - Headers: only those on a list are kept (``kept_headers``); whatever else came, came for nothing.
 - Literals: what the request itself proves to be a secret (the values of ``authorization``, ``x-api-key``, ``cookie``
   and their like, of the query, of ``user:pass@``) is blotted out wherever it stands, in every usual spelling: as it is,
-  escaped for JSON, in percent notation, in Base64 (``Secrets``).
+  escaped for JSON, letters too, in percent notation, in Base64; and where a text breaks off in one, its first
+  ``SHORTEST`` characters or more (``Secrets``).
 - Wording: in a request's body and path, what is called a credential is taken for one: a member or a line named like an
   API key, a bearer token, a password or a cookie, keys in query strings, ``user:pass@`` in URLs, and the shapes of well
   known keys (``without_credentials``). An answer is not searched by wording: a model may well write about passwords,
@@ -77,6 +78,10 @@ _PLAIN_PARAMETERS = frozenset({"alt", "api-version", "beta", "stream", "version"
 """Parameters of a query whose values are kept."""
 
 
+SHORTEST = 8
+"""What is shorter is no secret, and neither is a shorter beginning of one."""
+
+
 class Secrets:
     """What a request proves to be secret."""
 
@@ -85,6 +90,7 @@ class Secrets:
         longest_first = sorted(spellings, key=lambda spelling: (-len(spelling), spelling))
         self._pattern = re.compile(b"|".join(map(re.escape, longest_first))) if spellings else None
         self._sorted = sorted(spellings)
+        self._beginnings = frozenset(spelling[:SHORTEST] for spelling in spellings)
         self._longest_bytes = max(map(len, spellings), default=0)
 
     @classmethod
@@ -104,9 +110,15 @@ class Secrets:
         found += [value for name, value in parse_qsl(parts.query) if name.lower() not in _PLAIN_PARAMETERS]
         return cls(found)
 
-    def hidden(self, data: bytes) -> bytes:
-        """``data`` with every secret blotted out."""
-        return data if self._pattern is None else self._pattern.sub(_all_stars, data)
+    def hidden(self, data: bytes, *, at_end: bool = False) -> bytes:
+        """``data`` with every secret blotted out; ``at_end`` also the beginning of one in which it breaks off."""
+        if self._pattern is None:
+            return data
+        spelt = _Spelt(data)
+        spans = [found.span() for found in self._pattern.finditer(spelt.plain)]
+        if at_end:
+            spans += self._broken_off(spelt.plain, spans[-1][1] if spans else 0)
+        return spelt.with_stars(spans) if spans else data
 
     def hidden_text(self, text: str) -> str:
         """``hidden`` for text."""
@@ -114,8 +126,19 @@ class Secrets:
 
     def may_go_on(self, data: bytes) -> bool:
         """Whether ``data`` ends in the beginning of a secret, so that what comes next may complete it."""
-        starts = range(max(0, len(data) - self._longest_bytes + 1), len(data))
-        return any(self._begins(data[start:]) for start in starts)
+        if self._pattern is not None and _BEGUN_ESCAPE.search(data[-_ESCAPE_BYTES:]):
+            return True
+        plain = _Spelt(data[-_ESCAPE_BYTES * self._longest_bytes :]).plain
+        starts = range(max(0, len(plain) - self._longest_bytes + 1), len(plain))
+        return any(self._begins(plain[start:]) for start in starts)
+
+    def _broken_off(self, data: bytes, from_byte: int) -> list[tuple[int, int]]:
+        """Where the beginning of a secret lies that ``data`` ends with."""
+        starts = range(max(from_byte, len(data) - self._longest_bytes + 1), len(data) - SHORTEST + 1)
+        for start in starts:
+            if data[start : start + SHORTEST] in self._beginnings and self._begins(data[start:]):
+                return [(start, len(data))]
+        return []
 
     def _begins(self, data: bytes) -> bool:
         at = bisect_left(self._sorted, data)
@@ -123,6 +146,35 @@ class Secrets:
 
     def __repr__(self) -> str:
         return "Secrets()"
+
+
+class _Spelt:
+    """``plain`` is ``data`` with letters in the place of their escapes, however deep these are escaped themselves."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at: list[int] = []  # where in ``plain`` a letter stands for an escape
+        self._longer = [
+            0
+        ]  # how many bytes more ``data`` has before the first, the second ... of them, and behind
+        self.plain = _ANY_ESCAPE.sub(self._letter, data) if b"\\u00" in data else data
+
+    def _letter(self, escape: re.Match[bytes]) -> bytes:
+        self._at.append(escape.start() - self._longer[-1])
+        self._longer.append(self._longer[-1] + len(escape[0]) - 1)
+        return bytes([int(escape["unit"], 16)])
+
+    def _byte(self, at: int) -> int:
+        """Where in the data the byte ``at`` of ``plain`` begins."""
+        return at + self._longer[bisect_left(self._at, at)]
+
+    def with_stars(self, spans: Iterable[tuple[int, int]]) -> bytes:
+        """The data with stars for these spans of ``plain``."""
+        starred = bytearray(self._data)
+        for start, end in spans:
+            first, behind = self._byte(start), self._byte(end)
+            starred[first:behind] = b"*" * (behind - first)
+        return bytes(starred)
 
 
 def kept_headers(headers: Iterable[tuple[str, str]], allowed: frozenset[str]) -> Headers:
@@ -180,7 +232,7 @@ def _secrets_of_header(name: str, value: str) -> Iterator[str]:
 
 def _is_secret(text: str) -> bool:
     """Whether ``text`` is worth hiding: long enough, and no plain word."""
-    return len(text) >= 12 or (len(text) >= 8 and not text.isalpha())
+    return len(text) >= 12 or (len(text) >= SHORTEST and not text.isalpha())
 
 
 def _spellings(secret: str) -> Iterator[bytes]:
@@ -198,7 +250,11 @@ def _spellings(secret: str) -> Iterator[bytes]:
 
 _CALLED_SECRET = re.compile(r"(?i)auth(?!or)|authoriz|key|token|secret|cookie|passw|credential|signature")
 
-_ESCAPED_ASCII = re.compile(rb"\\u00(?P<unit>[2-6][0-9A-Fa-f]|7[0-9A-Ea-e])")
+_UNIT = rb"u00(?P<unit>[2-6][0-9A-Fa-f]|7[0-9A-Ea-e])"
+_ESCAPED_ASCII = re.compile(rb"\\" + _UNIT)
+_ANY_ESCAPE = re.compile(rb"(?<!\\)\\++" + _UNIT)
+_BEGUN_ESCAPE = re.compile(rb"\\(?:u(?:0(?:0[2-7]?)?)?)?\Z")
+_ESCAPE_BYTES = 6
 
 _NAME = (
     rb"(?:authorization|api[-_ ]?key|(?:access|auth|refresh|session|bearer|id|security)[-_ ]?token"
@@ -246,10 +302,6 @@ def _blotted(data: bytes) -> bytes:
         data = pattern.sub(lambda found: _stars(found, "secret"), data)
     data = _MEMBER.sub(lambda found: _stars(found, _first_of(found, "plain", "single", "once", "deep")), data)
     return _LINE.sub(lambda found: _stars(found, _first_of(found, "quoted", "bare")), data)
-
-
-def _all_stars(found: re.Match[bytes]) -> bytes:
-    return b"*" * len(found[0])
 
 
 def _stars(found: re.Match[bytes], group: str) -> bytes:

@@ -51,7 +51,7 @@ class AnswerReader:
 
     @property
     def spread_a_secret(self) -> bool:
-        """Whether a credential came in pieces: the chunks are without it, and the bytes of the body are not."""
+        """Whether a credential came in pieces or broke off: chunks are without it, the bytes of the body are not."""
         return self._hidden.were_spread
 
     @property

@@ -2,7 +2,8 @@
 
 Some providers repeat a key that they refuse, and a model says what it was told, a few letters at a time. Deltas of one
 block are held back for as long as their text ends in what may be the beginning of a secret. Then each goes on with its
-own time and its own length, with stars in place of its share. Source: docs/recording.md, "Privacy".
+own time and its own length, with stars in place of its share; so it does where the block breaks off inside a secret.
+Source: docs/recording.md, "Privacy".
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _Delta: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta
 class HiddenChunks:
     """Takes the chunks of one answer, and gives them without ``secrets``.
 
-    ``were_spread`` says that one of these took several chunks.
+    ``were_spread`` says that one of these took several chunks, or broke off.
     """
 
     def __init__(self, secrets: Secrets) -> None:
@@ -50,7 +51,7 @@ class HiddenChunks:
         """What is held back: nothing more comes that goes on with it."""
         held, text = self._held, self._text
         self._held, self._text = [], b""
-        hidden = self._secrets.hidden(text)
+        hidden = self._secrets.hidden(text, at_end=True)
         if hidden == text:
             yield from (TimedChunk(*delta) for delta in held)
             return
@@ -60,9 +61,13 @@ class HiddenChunks:
             yield TimedChunk(time_ms, _with_text(delta, hidden[start:end]))
 
     def _alone(self, chunk: Chunk) -> Chunk:
-        """``chunk`` without the secrets that stand in it as a whole."""
+        """``chunk`` without the secrets that stand in it as a whole, or that break off where a text of it ends."""
         said = json_text.dumps(chunk.to_json())
         hidden = self._secrets.hidden(said)
+        if not isinstance(chunk, _Delta):
+            whole = hidden
+            hidden = b'"'.join(self._secrets.hidden(text, at_end=True) for text in whole.split(b'"'))
+            self.were_spread |= hidden != whole
         return chunk if hidden == said else decode_chunk(json_text.parse(hidden))
 
 

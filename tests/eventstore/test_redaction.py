@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from playhead.eventstore.redaction import (
     REQUEST_HEADERS,
     RESPONSE_HEADERS,
+    SHORTEST,
     Secrets,
     kept_headers,
     kept_path,
@@ -187,6 +188,41 @@ def test_what_a_header_proves_secret_is_hidden_in_any_body(key: str, name: str) 
         assert spelling.strip('"').encode() not in hidden
         assert hidden.startswith(b"event: x\ndata: ")
         assert len(hidden) == len(f"event: x\ndata: {spelling}\n\n")
+
+
+@st.composite
+def with_escapes(draw: st.DrawFn, text: str) -> list[str]:
+    """The characters of ``text``, some as escapes of JSON, inside of further texts or not."""
+    forms = ("{0}", *("\\" * depth + form for depth in (1, 2, 4) for form in ("u{1:04x}", "u{1:04X}")))
+    return [draw(st.sampled_from(forms)).format(letter, ord(letter)) for letter in text]
+
+
+@given(data=st.data(), key=keys)
+def test_letters_that_are_escaped_hide_no_secret(data: st.DataObject, key: str) -> None:
+    secrets = Secrets([key])
+    spelling = "".join(data.draw(with_escapes(key)))
+    for before, behind in (("<", ">"), ('{"a":"', '"}'), ("\\\\ ", "\\\\u0041"), ("\\u0041 ", "")):
+        text = f"{before}{spelling}{behind}".encode()
+        assert secrets.hidden(text) == f"{before}{'*' * len(spelling)}{behind}".encode()
+    assert secrets.hidden(b"<\\u0041\\u0073\\>") == b"<\\u0041\\u0073\\>"
+
+
+@given(data=st.data(), key=keys)
+def test_a_text_that_breaks_off_in_a_secret_loses_what_is_there_of_it(data: st.DataObject, key: str) -> None:
+    secrets = Secrets([key])
+    letters = data.draw(with_escapes(key))
+    kept = data.draw(st.integers(1, len(letters) - 1))
+    begun = "".join(letters[:kept])
+    hidden = secrets.hidden(f"<{begun}".encode(), at_end=True)
+    assert hidden == f"<{begun if kept < SHORTEST else '*' * len(begun)}".encode()
+    assert secrets.hidden(f"<{begun}>".encode(), at_end=True) == f"<{begun}>".encode(), "it goes on otherwise"
+    assert secrets.may_go_on(f"<{begun}".encode())
+    assert not secrets.may_go_on(f"<{begun}>".encode())
+
+
+def test_a_long_run_of_backslashes_takes_no_time() -> None:
+    run = b"\\" * 1_000_000
+    assert Secrets([KEY]).hidden(run + b"x", at_end=True) == run + b"x"
 
 
 def test_secrets_come_from_headers_cookies_the_query_and_the_user_of_the_url() -> None:

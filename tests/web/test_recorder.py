@@ -44,7 +44,7 @@ from playhead.adapters.providers.dialects import dialect
 from playhead.adapters.providers.sse import encode_event
 from playhead.eventstore import json_text
 from playhead.eventstore.chunks import Chunk, ReasoningDelta, TextDelta, ToolCallDelta, decode_chunk
-from playhead.eventstore.redaction import Secrets
+from playhead.eventstore.redaction import SHORTEST, Secrets
 from playhead.eventstore.sql.sql_session import SqlSession
 from playhead.eventstore.sql.store import SqlStore
 from playhead.replay.attempt import Attempt, attempts
@@ -853,7 +853,87 @@ def test_chunks_keep_their_number_sizes_times_and_all_text_but_the_secret(text: 
     assert [time_ms for time_ms, _ in got] == list(range(len(deltas)))
     assert [len(chunk.text) for _, chunk in got] == [len(delta.text) for delta in deltas]  # type: ignore[union-attr]
     joined = "".join(chunk.text for _, chunk in got)  # type: ignore[union-attr]
-    assert joined == text.replace(secret, "*" * len(secret))
+    expected = text.replace(secret, "*" * len(secret))
+    if expected.endswith(secret[:-1]):
+        expected = expected[: 1 - len(secret)] + "*" * (len(secret) - 1)
+    assert joined == expected
+
+
+def everything_kept(store: SqlStore, folder: Path) -> bytes:
+    """All bytes that a recording left: log, exchanges, files of the store."""
+    parts = [line for session in sessions(store) for line in session.lines()]
+    parts += [
+        part
+        for session in sessions(store)
+        for kept in session.exchanges()
+        for part in (kept.request, kept.body)
+    ]
+    return b"\n".join([*parts, *(file.read_bytes() for file in folder.iterdir())])
+
+
+def test_a_credential_with_escaped_letters_is_blotted_out_of_kept_bytes_and_chunks(
+    store: SqlStore, spoken: ProviderDialect, tmp_path: Path
+) -> None:
+    escaped = KEY.replace("sk-test", "\\u0073k-t\\u0065st")
+    call = ("c1", "f", json.dumps({"k": 0}).replace("0", f'"{escaped}"'))
+    events = [
+        piece.replace(KEY.encode(), escaped.encode())
+        for piece in events_of(spoken, f"You sent {KEY} indeed.", call)
+    ]
+    assert b"".join(events).count(b"u0073k-t") >= 2
+    with recorded(store) as recording:
+        answer(recording.ask(spoken, [said("Hi.")], headers=[("x-api-key", KEY)]), events)
+    kept = everything_kept(store, tmp_path)
+    assert KEY.encode() not in kept
+    assert b"u0073k-t" not in kept
+    assert KEY[8:].encode() not in kept
+    (exchange,) = only(store).exchanges()
+    assert len(exchange.body) == len(b"".join(events))
+    assert transcript(only(store))[1].startswith(f"model: You sent {'*' * len(KEY)} indeed.")
+    assert calls_of(store)[0].outcome == "finished"
+
+
+@pytest.mark.parametrize("end", ["reset", "client-gone", "complete"])
+@pytest.mark.parametrize("shown", [6, 12])
+def test_an_answer_that_breaks_off_in_a_credential_keeps_no_beginning_of_it(
+    store: SqlStore, spoken: ProviderDialect, tmp_path: Path, end: Any, shown: int
+) -> None:
+    begun = KEY[:shown]
+    chunks = spelled_out(("text", f"It is {begun}~~~"))
+    events = [encode_event(event) for _, event in spoken.encode(chunks, model="m", id="r1")]
+    behind = next(at for at, event in enumerate(events) if b"~~~" in event)
+    with recorded(store) as recording:
+        tape = recording.ask(spoken, [said("Which?")], headers=[("x-api-key", KEY)])
+        answer(tape, events[:behind], end=end)
+    texts = [chunk.text for _, chunk in calls_of(store)[0].chunks() if isinstance(chunk, TextDelta)]
+    is_secret = shown >= SHORTEST
+    assert "".join(texts) == "It is " + ("*" * shown if is_secret else begun)
+    assert len(list(only(store).exchanges())) == (0 if is_secret else 1)
+    assert not is_secret or begun.encode() not in everything_kept(store, tmp_path)
+    check(only(store))
+
+
+def test_bytes_that_break_off_in_a_credential_keep_no_beginning_of_it(
+    store: SqlStore, tmp_path: Path
+) -> None:
+    events = b"".join(events_of(OPENAI, f"It is {KEY}"))
+    cut = events.index(KEY.encode()) + 15
+    with recorded(store) as recording:
+        tape = recording.ask(OPENAI, [said("Which?")])
+        answer(tape, [events[:cut]], end="reset")
+    assert KEY[:15].encode() not in everything_kept(store, tmp_path)
+    (exchange,) = only(store).exchanges()
+    assert exchange.body == events[: cut - 15] + b"*" * 15
+
+
+def test_an_answer_that_may_not_go_on_in_a_credential_is_whole_without_it(
+    store: SqlStore, spoken: ProviderDialect, tmp_path: Path
+) -> None:
+    with recorded(store) as recording:
+        recording.call(spoken, [said("Which?")], f"It is {KEY[:15]}")
+    assert KEY[:15].encode() not in everything_kept(store, tmp_path)
+    assert transcript(only(store))[1] == f"model: It is {'*' * 15}"
+    assert list(only(store).exchanges()) == []
 
 
 def test_credentials_of_a_request_come_nowhere_near_the_store(store: SqlStore, tmp_path: Path) -> None:
