@@ -172,6 +172,7 @@ class Database:
         # has one connection, which threads must not share inside a transaction.
         self._writers = threading.RLock()
         self._readers: threading.RLock | None = self._writers if is_memory(url) else None
+        self._is_gone = False
 
     @contextmanager
     def write(self) -> Iterator[Link]:
@@ -228,7 +229,8 @@ class Database:
         try:
             yield
         except OperationalError as error:
-            raise StoreUnavailable(f"{self.name}: {_reason(error)}") from error
+            reason = "it was closed, and is gone" if self._is_gone else _reason(error)
+            raise StoreUnavailable(f"{self.name}: {reason}") from error
         except DBAPIError as error:
             if "file is not a database" in str(error) or "malformed" in str(error):
                 raise StoreUnavailable(f"{self.name}: {_reason(error)}") from error
@@ -249,7 +251,8 @@ class Database:
         return Path(str(self.url.database))
 
     def close(self) -> None:
-        """Give all connections back."""
+        """Give all connections back. One in memory is gone with this."""
+        self._is_gone = is_memory(self.url)
         self.engine.dispose()
 
 
