@@ -28,8 +28,8 @@ CAUGHT_UP: Final[Literal[CaughtUp.CAUGHT_UP]] = CaughtUp.CAUGHT_UP
 
 FeedItem = Recorded | CaughtUp
 
-PULL_LIMIT = 1024
-"""So many facts are pulled at once."""
+PULL_LIMIT, PULL_BYTES = 1024, 1 << 20
+"""A pull ends with so many facts, or with the one whose data makes it so many bytes."""
 
 SAFETY_S = 5.0
 """A subscription that heard nothing for so long looks all the same: wakes are hints, and hints get lost."""
@@ -105,7 +105,7 @@ class Subscription:
 
     def __init__(
         self,
-        pull: Callable[[int, int], list[Recorded]],
+        pull: Callable[[int, int], Iterator[Recorded]],
         place: Callable[[Recorded], int],
         after: int,
         bell: Bell,
@@ -167,11 +167,11 @@ class Subscription:
         self._begin_to_follow()
         quiet_since = time.monotonic()
         while not self._closed.is_set():
-            found = self._pull(self._after, PULL_LIMIT)
+            found, are_more = _some(self._pull(self._after, PULL_LIMIT))
             if found:
                 self._after = self._place(found[-1])
                 self._ready.extend(found)
-            if len(found) < PULL_LIMIT and not self._caught_up:
+            if not are_more and not self._caught_up:
                 self._caught_up = True
                 self._ready.append(CAUGHT_UP)
             if self._ready:
@@ -188,3 +188,15 @@ class Subscription:
         with self._lock:
             if self._let_go is None and not self._closed.is_set():
                 self._let_go = self._follow()
+
+
+def _some(facts: Iterator[Recorded]) -> tuple[list[Recorded], bool]:
+    """The facts of one pull, as far as they are few and small, and whether there may be more."""
+    found: list[Recorded] = []
+    size_bytes = 0
+    for fact in facts:
+        found.append(fact)
+        size_bytes += len(fact.raw)
+        if size_bytes >= PULL_BYTES:
+            return found, True
+    return found, len(found) == PULL_LIMIT

@@ -250,13 +250,13 @@ class MemoryLog:
             return Subscription(self._pull_all, position_of, after or 0, self.bell, timeout_s=timeout_s)
         of = self.session(session)
 
-        def pull(seq: int, limit: int) -> list[Recorded]:
-            return list(of.read(seq + 1, seq + 1 + limit))
+        def pull(seq: int, limit: int) -> Iterator[Recorded]:
+            return of.read(seq + 1, seq + 1 + limit)
 
         return Subscription(pull, seq_of, -1 if after is None else after, self.bell, timeout_s=timeout_s)
 
-    def _pull_all(self, position: int, limit: int) -> list[Recorded]:
-        return list(self.read_all(position, limit=limit))
+    def _pull_all(self, position: int, limit: int) -> Iterator[Recorded]:
+        return self.read_all(position, limit=limit)
 
     def close(self) -> None:
         """Nothing is held open."""

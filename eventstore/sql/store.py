@@ -220,8 +220,8 @@ class SqlStore:
         """Committed facts as they come, from this process and from others. See ``log.Store.subscribe``."""
         if session is None:
 
-            def pull_all(position: int, limit: int) -> list[Recorded]:
-                return list(self.read_all(position, limit=limit))
+            def pull_all(position: int, limit: int) -> Iterator[Recorded]:
+                return self.read_all(position, limit=limit)
 
             return Subscription(
                 pull_all,
@@ -233,8 +233,8 @@ class SqlStore:
             )
         of = self.session(session)
 
-        def pull(seq: int, limit: int) -> list[Recorded]:
-            return list(islice(of.read(seq + 1), limit))
+        def pull(seq: int, limit: int) -> Iterator[Recorded]:
+            return islice(of.read(seq + 1), limit)
 
         return Subscription(
             pull,

@@ -16,7 +16,7 @@ import pytest
 from stores import ENGINES, store_address
 
 from playhead.eventstore.errors import SessionNotFound, StoreUnavailable
-from playhead.eventstore.feed import CAUGHT_UP, PULL_LIMIT, FeedItem, Subscription
+from playhead.eventstore.feed import CAUGHT_UP, PULL_BYTES, PULL_LIMIT, FeedItem, Subscription
 from playhead.eventstore.header import SessionHeader
 from playhead.eventstore.ids import SessionId
 from playhead.eventstore.log import NewEvent
@@ -105,6 +105,19 @@ def test_a_loop_can_follow_as_well(store: Any) -> None:
         return seen
 
     assert texts(asyncio.run(follow())) == ["old", "--", "new"]
+
+
+@pytest.mark.parametrize("of", [None, "s"], ids=["all", "one-session"])
+def test_large_facts_are_pulled_a_few_at_a_time(store: Any, of: str | None) -> None:
+    session = made(store)
+    session.append([note(letter * (PULL_BYTES // 2)) for letter in "abcdefg"])
+    feed = store.subscribe(of, timeout_s=QUIET_S)
+    seen, held = [], []
+    for item in feed:
+        seen.append(item)
+        held.append(len(feed._ready))
+    assert [text[:2] for text in texts(seen)] == [*(letter * 2 for letter in "abcdefg"), "--"]
+    assert max(held) <= 2
 
 
 def test_more_than_one_pull_holds_comes_whole_before_the_seam(store: Any) -> None:
