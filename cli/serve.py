@@ -78,6 +78,10 @@ def serve(
         raise UsageError("say what to serve: playhead serve --replay SESSION")
     if generation is not None and len(replayed) > 1:
         raise UsageError("--generation goes with one session")
+    if not host:
+        raise UsageError(
+            "--host takes an address or a name, such as 127.0.0.1; 0.0.0.0 is all of this machine"
+        )
     pace = Pace(speed_of(speed))
     require_web()
     from playhead.web.recording import with_subagents

@@ -160,10 +160,13 @@ class _Protocol(H11Protocol):
 
 
 def _reason(error: OSError | OverflowError) -> str:
-    """Why a socket could not be bound, in the words of the system alone: ``socket`` repeats the address behind them."""
-    if not isinstance(error, OSError) or isinstance(error, socket.gaierror) or error.errno is None:
-        return getattr(error, "strerror", None) or str(error)
-    return os.strerror(error.errno)
+    """Why a socket could not be bound, in the words of the system alone: ``socket`` repeats the address behind them.
+
+    A name that leads nowhere has a number of its own, below 0.
+    """
+    if not isinstance(error, OSError) or error.errno is None:
+        return str(error)
+    return os.strerror(error.errno) if error.errno > 0 else (error.strerror or "").partition(" (while ")[0]
 
 
 def _place(host: str, port: int) -> str:

@@ -27,6 +27,7 @@ from urllib.parse import quote
 
 import httpx
 
+from playhead.adapters.providers.base_url import read_base_url
 from playhead.adapters.providers.client_body import BodyDecoder
 from playhead.adapters.providers.client_wait import IdleTimeout, Wait
 from playhead.adapters.providers.credentials import KeySource, key_headers, resolve_key
@@ -37,7 +38,6 @@ from playhead.eventstore import json_text
 from playhead.eventstore.cancel import Cancelled, CancelToken
 from playhead.eventstore.chunk_source import AdapterError, ModelRequest
 from playhead.eventstore.chunks import Chunk
-from playhead.eventstore.errors import UsageError
 from playhead.eventstore.exchange import Exchange, ExchangeEnd, ExchangeRecorder
 from playhead.eventstore.failures import Failure
 from playhead.eventstore.log import Clock
@@ -234,14 +234,7 @@ def endpoint(base_url: str, path: str) -> httpx.URL:
 
     Raises ``UsageError`` for what is no URL of HTTP, or holds a user: a key is given as such.
     """
-    try:
-        url = httpx.URL(base_url)
-    except httpx.InvalidURL as error:
-        raise UsageError(f"the base URL of a provider is no URL: {error}") from None
-    if url.scheme not in ("http", "https") or not url.host:
-        raise UsageError("the base URL of a provider begins with http:// or https:// and has a host")
-    if url.userinfo:
-        raise UsageError("the base URL of a provider holds no user and no password; give the key as the key")
+    url = read_base_url(base_url, "the base URL of a provider", credentials="give the key as the key")
     base = url.raw_path.partition(b"?")[0].rstrip(b"/")
     if base.endswith(b"/v1"):
         path = path.removeprefix("/v1")

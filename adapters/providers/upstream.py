@@ -13,6 +13,7 @@ from typing import Self, TypeAlias
 
 import httpx
 
+from playhead.adapters.providers.base_url import read_base_url
 from playhead.adapters.providers.content_encoding import readable_encodings
 from playhead.eventstore.errors import PlayheadError, UsageError
 
@@ -169,16 +170,7 @@ def _asked_headers(headers: RawHeaders) -> RawHeaders:
 
 
 def _base(base_url: str) -> httpx.URL:
-    try:
-        url = httpx.URL(base_url)
-    except httpx.InvalidURL as error:
-        raise UsageError(f"the upstream is no URL: {error}") from None
-    if url.scheme not in ("http", "https") or not url.host:
-        raise UsageError("the upstream is a URL that begins with http:// or https:// and has a host")
-    if url.userinfo:
-        raise UsageError(
-            "the URL of the upstream holds no user and no password: the client sends its own credentials"
-        )
+    url = read_base_url(base_url, "the URL of the upstream", credentials="the client sends its own")
     if url.query or url.fragment:
         raise UsageError("the URL of the upstream ends with its path; clients send their own query")
     return url

@@ -163,6 +163,7 @@ def test_a_port_that_is_taken_is_exit_code_3(play: Play) -> None:
         (["--upstream", "http://"], "http://"),
         (["--upstream", f"https://me:{KEY}@host/v1"], "no user and no password"),
         (["--upstream", f"https://host/v1?key={KEY}"], "ends with its path"),
+        (["--upstream", "http://host:99999/v1"], "ports are 1 to 65535"),
         (["--upstream", "http://x", "--listen", "everywhere"], "HOST:PORT"),
         (["--upstream", "http://x", "--listen", "127.0.0.1:70000"], "HOST:PORT"),
         (["--upstream", "http://x", "--dialect", "esperanto"], "openai-chat"),

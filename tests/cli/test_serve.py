@@ -154,6 +154,7 @@ def test_without_the_extra_the_command_says_what_to_install(
         ([], 2, "say what to serve"),
         (["--replay", "./none.jsonl"], 3, "./none.jsonl: no such file; and there is no store at"),
         (["--replay", PANCAKES, "--replay", PANCAKES], 2, "named twice"),
+        (["--replay", PANCAKES, "--host", ""], 2, "--host takes an address"),
         (["--replay", PANCAKES, "--replay", PANCAKES, "--generation", 1], 2, "one session"),
         (["--replay", PANCAKES, "--speed", "fast"], 2, "--speed fast"),
         (["--replay", PANCAKES, "--override", "none.json"], 3, "none.json: No such file"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import socket
 import threading
 import time
@@ -52,6 +53,14 @@ def test_a_taken_port_is_an_error_that_says_which() -> None:
 def test_an_impossible_address_is_an_error_of_ours(host: str, port: int) -> None:
     with pytest.raises(AddressUnavailable):
         Server(APP, host, port)
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "name.invalid"])
+def test_why_nobody_can_listen_is_said_in_words(host: str) -> None:
+    with pytest.raises(AddressUnavailable) as caught:
+        Server(APP, host)
+    assert re.fullmatch(rf"cannot listen on {re.escape(host)}:0: [A-Z][\w ,]+; choose .*", str(caught.value))
+    assert "Unknown error" not in str(caught.value)
 
 
 def test_stopping_twice_or_before_the_start_is_fine() -> None:

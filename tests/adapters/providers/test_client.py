@@ -181,7 +181,20 @@ def test_requests_go_behind_the_base_url(base: str, path: str, url: str) -> None
     assert str(endpoint(base, path)) == url
 
 
-@pytest.mark.parametrize("base", ["", "h", "ftp://h", "http://", "https://u:secret-0@h", "http://h:x", "/v1"])
+@pytest.mark.parametrize(
+    "base",
+    [
+        "",
+        "h",
+        "ftp://h",
+        "http://",
+        "https://u:secret-0@h",
+        "http://h:x",
+        "/v1",
+        "http://h:0",
+        "http://h:99999",
+    ],
+)
 def test_a_base_url_that_is_none_is_refused_without_repeating_it(base: str) -> None:
     with pytest.raises(UsageError, match="base URL") as caught:
         endpoint(base, "/v1/messages")
