@@ -290,6 +290,18 @@ def test_closing_a_session_raises_what_its_facts_failed_with(store: SqlStore) ->
             asyncio.run(queue.close())
 
 
+def test_a_session_whose_failure_was_told_is_forgotten_when_it_is_left(store: SqlStore) -> None:
+    session = made(store)
+    with Writer(store, window_ms=60_000) as writer:
+        queue = writer.open(session)
+        overtaken(store, queue)
+        with pytest.raises(CommitFailed):
+            queue.flushed().result(30)
+        queue.left().result(30)
+        assert not writer._sessions
+        assert writer.opened(session) is None
+
+
 def test_facts_that_the_database_does_not_take_fail_alone(
     store: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
