@@ -263,6 +263,8 @@ class Recorder:
 
     def _over(self, call: Call, seen: Ended) -> None:
         how = call.end(seen)
+        if seen.reason:
+            how = f"{how}: {call.opening.secrets.hidden_text(seen.reason)}"
         conversation = call.conversation
         answered = seen.end.replace("-", " ") if call.status is None else str(call.status)
         if call.summary is not None and call.question is not None:

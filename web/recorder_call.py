@@ -79,6 +79,11 @@ class Opening:
         return self.target.partition("?")[0]
 
     @property
+    def secrets(self) -> Secrets:
+        """What its head proves to be secret."""
+        return Secrets.of_request(self.target, self.headers)
+
+    @property
     def may_be_a_model_call(self) -> bool:
         """Whether its body matters: anything else only passes, however large it is."""
         return self.method == "POST" and dialect_at(self.path) is not None
@@ -116,7 +121,7 @@ class Question:
         dialect = _dialect(opening, rules)
         if not opening.may_be_a_model_call or dialect is None:
             return None
-        secrets = Secrets.of_request(opening.target, opening.headers)
+        secrets = opening.secrets
         try:
             asked = parse_payload(secrets.hidden(unescaped(body)))
             request = dialect.read_request(asked) if isinstance(asked, dict) else None

@@ -304,8 +304,15 @@ def test_an_upstream_that_is_not_there_resets_the_client(store: SqlStore) -> Non
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))  # taken, so that nobody else gets it, and nobody listens
         port = silent.getsockname()[1]
-        with proxied(store, f"http://127.0.0.1:{port}") as proxy, pytest.raises(httpx.ReadError):
-            post(proxy.url + CHAT)
+        where = f"http://127.0.0.1:{port}"
+        with proxied(store, where, group="s") as proxy:
+            for path in (CHAT, "/v1/models"):
+                with pytest.raises(httpx.ReadError):
+                    post(proxy.url + path)
+    asked, other = proxy.told
+    why = f"the request to {where} failed: "
+    assert asked.startswith(f"s turn 1: reset before response, 1 chunk, TRANSPORT: {why}")
+    assert other.startswith(f"POST /v1/models: reset before response, passed on: {why}")
     assert outcomes(store) == [("failed", "TRANSPORT")]
     assert [kept.end for kept in only(store).exchanges()] == ["reset-before-response"]
 
@@ -319,6 +326,27 @@ def test_an_upstream_that_gives_no_answer_resets_the_client(store: SqlStore, end
     ):
         post(proxy.url + CHAT)
     assert outcomes(store) == [("failed", "TRANSPORT")]
+
+
+def test_why_a_call_broke_is_told_without_a_credential(store: SqlStore) -> None:
+    def echo(reader: socket.socket) -> None:
+        with reader, reader.accept()[0] as client:
+            client.recv(2**16)
+            client.sendall(f"no HTTP {KEY}\r\n\r\n".encode())
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        upstream = threading.Thread(target=echo, args=(listening,))
+        upstream.start()
+        with (
+            proxied(store, f"http://127.0.0.1:{listening.getsockname()[1]}") as proxy,
+            pytest.raises(httpx.ReadError),
+        ):
+            post(proxy.url + "/v1/models", headers={"authorization": f"Bearer {KEY}"})
+        upstream.join(LONG_S)
+    [line] = proxy.told
+    assert "passed on: the request to" in line
+    assert "no HTTP" in line
+    assert KEY not in line
 
 
 def test_an_answer_with_a_status_that_there_is_not_resets_the_client(store: SqlStore) -> None:
