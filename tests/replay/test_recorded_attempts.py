@@ -213,7 +213,7 @@ def test_a_log_cut_at_any_of_its_last_2000_bytes_has_the_same_calls_up_to_there(
         assert_same_up_to_the_cut(whole, cut_at(data, end))
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @pytest.mark.parametrize("path", cut_logs())
 @given(data=st.data())
 def test_a_log_cut_anywhere_has_the_same_calls_up_to_there(path: Path, data: st.DataObject) -> None:

@@ -86,7 +86,7 @@ def test_the_examples_of_the_docs_pass(folder: Path) -> None:
     env = os.environ | {"PYTHONPATH": str(ROOT)}
     program = [sys.executable, "-c", without_pytest]
     alone = subprocess.run(
-        program, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=True
+        program, cwd=folder, env=env, capture_output=True, text=True, timeout=600, check=True
     )
     assert alone.stdout.startswith("http://127.0.0.1:")
 

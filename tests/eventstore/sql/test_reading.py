@@ -76,7 +76,7 @@ def test_a_row_larger_than_a_page_is_a_page_of_its_own(store: SqlStore, fetched:
     assert max(fetched) < 3 * reading.PAGE_BYTES
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     sizes=st.lists(st.integers(0, 40), min_size=1, max_size=12),
     most=st.integers(1, 150),

@@ -173,7 +173,7 @@ def concerned(damaged: Damaged, table: str, row: tuple[Any, ...]) -> set[str | N
 
 
 @given(data=st.data())
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 def test_any_flipped_bit_is_found_and_its_session_named(
     original: Path, tmp_path: Path, data: st.DataObject
 ) -> None:
@@ -225,7 +225,7 @@ def test_any_dropped_row_is_found(original: Path, tmp_path: Path, table: str) ->
 
 
 @given(data=st.data())
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 def test_any_two_swapped_rows_are_found(original: Path, tmp_path: Path, data: st.DataObject) -> None:
     with copy_of(original, tmp_path) as damaged:
         table = data.draw(st.sampled_from(TABLES))
