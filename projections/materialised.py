@@ -27,9 +27,10 @@ class Status:
     """How the tables of a projection stand.
 
     ``version`` is that of the installed projection, ``built_version`` that of the tables that readers see; None
-    where there are none. ``state`` is ``behind`` when facts or sessions are missing in them, ``outdated`` when
-    they are of another version or shape, ``newer`` when a newer release made them. ``position`` is how far they
-    go, ``lag`` how many facts follow it. ``building`` says that a build was begun and is not finished.
+    where there are none, or somebody dropped one. ``state`` is ``behind`` when facts or sessions are missing in
+    them, ``outdated`` when they are of another version or shape, ``newer`` when a newer release made them.
+    ``position`` is how far they go, ``lag`` how many facts follow it. ``building`` says that a build was begun and
+    is not finished.
     ``troubles`` are the sessions that are shown not at all or not whole.
     """
 
@@ -93,7 +94,7 @@ class Materialised(Generic[S]):
             found = builds.of_name(link, name)
             building = any(build.status == builds.BUILDING for build in found)
             build = next((build for build in found if build.status == builds.LIVE), None)
-            if build is None:
+            if build is None or not read_models.stands(link, build):
                 last = builds.store_position(link)
                 return Status(name, version, None, "missing", building, 0, last, 0, 0, (), ())
             last, stale = builds.stale(link, build)

@@ -165,16 +165,23 @@ class Runner(Generic[S]):
         """The builds to fill: the live one, one that somebody began and did not finish, or a new one."""
         with self._database.read() as link:
             self._require_newest(link)
-            found = self._fitting(link)
+            found = self._standing(link)
         if found:
             return found
         with self._database.write() as link:
             builds.alone(link)
             self._require_newest(link)
+            found = self._standing(link)
             for other in builds.of_name(link, self._projection.name):
-                if other.status == builds.BUILDING and other.shape != shape(self._projection):
+                if other.status == builds.BUILDING and (
+                    other.shape != shape(self._projection) or not read_models.stands(link, other)
+                ):
                     builds.set_status(link, other.id, builds.OLD)
-            return self._fitting(link) or [self._add(link)]
+            return found or [self._add(link)]
+
+    def _standing(self, link: Link) -> list[Build]:
+        """The fitting builds of which nobody has dropped a table."""
+        return [build for build in self._fitting(link) if read_models.stands(link, build)]
 
     def _require_newest(self, link: Link) -> None:
         newest = max((build.version for build in self._others(link)), default=0)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from playhead.eventstore.read_table import COMMON_COLUMNS, Column, ReadTable, Row, fitted, fitted_text
 from playhead.eventstore.sql import commits, session_row
-from playhead.eventstore.sql.builds import Build
+from playhead.eventstore.sql.builds import LIVE, Build
 from playhead.eventstore.sql.engine import Link
 from playhead.eventstore.sql.session_row import SessionRow
 
@@ -54,6 +54,20 @@ def create(link: Link, build: Build, tables: Iterable[ReadTable]) -> None:
         key = ", ".join(f'"{column}"' for column in dict.fromkeys(("session_id", *table.key)))
         link.run(f'CREATE INDEX "{name}_key" ON "{name}" ({key})')
         link.run(f'CREATE INDEX "{name}_session" ON "{name}" (session)')
+
+
+def stands(link: Link, build: Build) -> bool:
+    """Whether the tables of a build are there, and the views of a live one; anybody may have dropped some."""
+    names = {physical(table, build) for table in build.tables}
+    if build.status == LIVE:
+        names.update(build.tables)
+    there = link.all(
+        "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+        " WHERE n.nspname = current_schema()"
+        if link.postgres
+        else "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+    )
+    return names <= {name for (name,) in there}
 
 
 def drop(link: Link, build: Build) -> None:

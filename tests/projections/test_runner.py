@@ -92,6 +92,34 @@ def test_json_is_read_by_the_same_operator_on_both_engines(store: ProjectedStore
     assert text == 'quo"te \\u0000 \\ud800 ��'
 
 
+@pytest.mark.parametrize("what", ["VIEW read_tally", "TABLE read_tally__v1_b1"])
+def test_a_table_that_somebody_dropped_is_made_again(store: ProjectedStore, what: str) -> None:
+    session(store, "a", "x")
+    materialised = Materialised(store, tally())
+    materialised.catch_up()
+    with store.database.write() as link:
+        link.run(f"DROP {what}" + (" CASCADE" if link.postgres else ""))
+    assert (materialised.status().state, materialised.status().rows) == ("missing", 0)
+    assert materialised.state("a") == fold(store.session("a"), tally()).state
+    materialised.catch_up()
+    assert materialised.status().state == "current"
+    assert rows(store, "read_tally", "session", "text") == [("a", "x")]
+    current(store, tally())
+
+
+def test_a_build_that_lost_its_table_before_it_was_finished_is_begun_anew(store: ProjectedStore) -> None:
+    session(store, "a", "x")
+    materialised = Materialised(store, tally())
+    materialised.catch_up()
+    with store.database.write() as link:
+        begun = builds.add(link, "tally", 1, runner.shape(tally()), ("read_tally",))
+        link.run("DROP VIEW read_tally")
+    materialised.catch_up()
+    assert rows(store, "read_tally", "session", "text") == [("a", "x")]
+    with store.database.read() as link:
+        assert begun.id not in [build.id for build in builds.of_name(link, "tally")]
+
+
 def test_catching_up_in_steps_gives_what_one_build_gives(store: ProjectedStore) -> None:
     draw = random.Random(3)
     materialised = [Materialised(store, projection) for projection in (tally(), seen)]
