@@ -86,11 +86,18 @@ def begin(header: SessionHeader) -> Attempts:
 
 def after(state: Attempts, event: Recorded) -> Attempts:
     """The state after ``event``, of a type in ``HANDLES``; the same object where it changes nothing."""
-    call, is_chunk = state.open, event.type == "assistant/chunk"
-    if call is not None and is_chunk and block_chunks.place_of(event) == (call.turn, call.step):
-        return state  # a block of the open call begins or ends
+    if goes_on(state, event):
+        return state
     found = _HANDLERS[event.type](state, event, members.of(event))
     return state if found is not state and _same(found, state) else found
+
+
+def goes_on(state: Attempts, event: Recorded) -> bool:
+    """Whether ``event`` just begins or ends a block of the open call."""
+    call = state.open
+    if call is None or event.type != "assistant/chunk":
+        return False
+    return block_chunks.place_of(event) == (call.turn, call.step)
 
 
 def _same(one: Attempts, other: Attempts) -> bool:

@@ -90,6 +90,8 @@ def _begin(header: SessionHeader) -> Usage:
 
 
 def _apply(state: Usage, event: Recorded) -> Usage:
+    if attempt_fold.goes_on(state.fold, event):
+        return state
     fold = attempt_fold.after(state.fold, event)
     if fold.turns:
         turns = tuple(tuple(_of(turn)) for turn in fold.turns)

@@ -91,6 +91,10 @@ class SqlSession:
             self._adopt(session_row.load(link, self._row.id))
         return self._row
 
+    def _reaching(self, to_seq: int | None) -> SessionRow:
+        """A row that knows of all facts before ``to_seq``, or of all: what is stored already does not change."""
+        return self._row if to_seq is not None and to_seq <= self._row.next_seq else self._fresh()
+
     def _adopt(self, row: SessionRow) -> None:
         if row.lines != self._row.lines:
             self._chain = None
@@ -222,7 +226,7 @@ class SqlSession:
         Packed rows come as the single facts that they hold. ``strict`` raises ``CorruptLog`` before the first
         fact when the log is damaged, wherever the damage is.
         """
-        row = self._fresh()
+        row = self._reaching(to_seq)
         if strict:
             self.require_sound()
         wanted = None if types is None else frozenset(types)
@@ -244,7 +248,7 @@ class SqlSession:
         ``strict`` raises ``CorruptLog`` for it, and for damage anywhere in the log. Raises ``UsageError`` when no
         package brings the format's dialect.
         """
-        row = self._fresh()
+        row = self._reaching(to_seq)
         if strict:
             self.require_sound()
         dialect = self._store.dialect(row.dialect)
