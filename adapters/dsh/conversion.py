@@ -301,9 +301,11 @@ _FLAT_RESULT = ("role", "source", "toolCallId", "content", "isError", "id")
 def _sourced(message: Json, prompt_kind: str) -> Json:
     """The message with the kind that its plugin has; ``prompt_kind`` is that of the prompt's plugin."""
     source = message.get("source")
-    if not isinstance(source, dict) or source.get("kind") != "plugin" or "plugin" not in source:
+    if not isinstance(source, dict) or source.get("kind") != "plugin":
         return message
-    plugin = source["plugin"]
+    plugin = source.get("plugin")
+    if not isinstance(plugin, str):
+        return message
     kind = prompt_kind if plugin == PROMPT_PLUGIN else PLUGIN_KINDS.get(plugin, f"plugin:{plugin}")
     rest = {key: value for key, value in source.items() if key not in ("kind", "plugin")}
     return message | {"source": {"kind": kind, **rest}}
