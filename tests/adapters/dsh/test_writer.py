@@ -282,7 +282,9 @@ def test_format_4_gives_the_messages_of_a_plugin_a_kind_of_their_own(plugin: str
     assert shown["data"]["source"] == {"kind": kind, "form": "notice"}
 
 
-@pytest.mark.parametrize("source", [{"kind": "plugin"}, {"kind": "plugin", "plugin": ["a list"]}, "plugin", None])
+@pytest.mark.parametrize(
+    "source", [{"kind": "plugin"}, {"kind": "plugin", "plugin": ["a list"]}, "plugin", None]
+)
 def test_format_4_leaves_a_source_that_names_no_plugin_as_it_is(source: Any) -> None:
     message = {"content": [], "source": source, "role": "user", "id": "m"}
     [shown] = lines("v4", log_of(("user/message", message, {"surfaceOp": "append"})))
