@@ -164,7 +164,7 @@ with playhead.open_store("store.sqlite") as store, store.create(playhead.Session
     print(playhead.fold(session, skies).state)
     materialised = Materialised(store, skies)
     materialised.catch_up()
-    print(materialised.view("s"), materialised.status().rows)
+    print(materialised.view("s"), materialised.status().rows, flush=True)
 app(["--store", "store.sqlite", "count"])
 """
     done = subprocess.run(
