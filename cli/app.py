@@ -99,6 +99,12 @@ def trace(error: Exception) -> None:
     """Print the traceback of ``error`` where the user asked for such things."""
     if os.environ.get("PLAYHEAD_DEBUG") == "1":
         traceback.print_exception(error)
+    try:
+        sys.stdout.flush()
+    except (
+        OSError
+    ):  # a full disk: what could not be written stays in the way, and would fail again at the end
+        silence_stdout()
 
 
 def explain(error: Exception) -> str:

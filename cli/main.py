@@ -14,7 +14,7 @@ from pkgutil import iter_modules
 from typing import NoReturn
 
 import playhead.cli
-from playhead.cli.app import READER_GONE, STOPPED, app
+from playhead.cli.app import READER_GONE, STOPPED, app, show
 from playhead.cli.log_lines import tell_what_is_logged
 from playhead.cli.output import silence_stdout
 
@@ -54,11 +54,15 @@ def main() -> NoReturn:
         code = end.code
     except KeyboardInterrupt:
         code = STOPPED
+    except OSError as error:  # of what no command writes: help, and the version
+        code = show(error)
     try:
         sys.stdout.flush()
     except BrokenPipeError:
         silence_stdout()
         code = READER_GONE
+    except OSError as error:
+        code = show(error)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is left that could be taken back
     sys.exit(code)
 
