@@ -18,7 +18,7 @@ from typing import Annotated, ParamSpec
 import typer
 
 from playhead.cli import place
-from playhead.cli.output import note, silence_stdout
+from playhead.cli.output import note, silence
 from playhead.cli.safe_text import safe
 from playhead.eventstore.errors import CorruptLog, NotALog, PlayheadError, UnknownEventType, UsageError
 
@@ -67,7 +67,7 @@ def _guarded(run: Callable[P, int]) -> Callable[P, None]:
             code = run(*args, **kwargs)
             sys.stdout.flush()
         except BrokenPipeError:
-            silence_stdout()
+            silence(sys.stdout)
             code = READER_GONE
         except KeyboardInterrupt:
             note("stopped")
@@ -104,7 +104,7 @@ def trace(error: Exception) -> None:
     except (
         OSError
     ):  # a full disk: what could not be written stays in the way, and would fail again at the end
-        silence_stdout()
+        silence(sys.stdout)
 
 
 def explain(error: Exception) -> str:

@@ -16,7 +16,7 @@ from typing import NoReturn
 import playhead.cli
 from playhead.cli.app import READER_GONE, STOPPED, app, show
 from playhead.cli.log_lines import tell_what_is_logged
-from playhead.cli.output import silence_stdout
+from playhead.cli.output import silence
 
 
 def load_commands() -> None:
@@ -59,7 +59,7 @@ def main() -> NoReturn:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        silence_stdout()
+        silence(sys.stdout)
         code = READER_GONE
     except OSError as error:
         code = show(error)

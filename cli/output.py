@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 from playhead.eventstore import json_text
 
@@ -38,16 +38,19 @@ def note(text: str) -> None:
     """Say something on stderr; a reader who went away misses it."""
     try:
         sys.stdout.flush()
-        print(f"playhead: {text}", file=sys.stderr, flush=True)
     except (BrokenPipeError, ValueError):
-        silence_stdout()
+        silence(sys.stdout)
+    try:
+        print(f"playhead: {text}", file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        silence(sys.stderr)
 
 
-def silence_stdout() -> None:
-    """Send what is still to be written to stdout nowhere, so that the interpreter can end in peace."""
+def silence(stream: TextIO) -> None:
+    """Send what is still to be written to ``stream`` nowhere, so that the interpreter can end in peace."""
     sink = os.open(os.devnull, os.O_WRONLY)
     try:
-        os.dup2(sink, sys.stdout.fileno())
+        os.dup2(sink, stream.fileno())
     except (OSError, ValueError):
         return
     finally:

@@ -60,7 +60,7 @@ class Terminal:
             sys.stdout.write(self._tail.lines() + self._tail.line)
             sys.stdout.flush()
         except OSError:
-            output.silence_stdout()
+            output.silence(sys.stdout)
 
     async def talk(self, conversation: Conversation, first: Iterable[Command]) -> int:
         """Do ``first``, then what a person types until they leave; the exit code.

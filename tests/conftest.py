@@ -16,6 +16,10 @@ from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 
+os.environ.pop(
+    "PYTHONUNBUFFERED", None
+)  # programs that tests start keep their output in buffers, as they do for users
+
 # Whether inputs come slowly, large, or are often passed over is a matter of chance and of the machine, not of the code.
 CHANCE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 settings.register_profile("playhead", deadline=None, suppress_health_check=CHANCE)

@@ -93,7 +93,7 @@ def on_small_disk(folder: Path, script: str) -> Ended | None:
     ran = subprocess.run(
         [unshare, "--mount", "--map-root-user", "sh", "-c", command],
         env=environment(str(folder / "store.sqlite"))
-        | {"PLAYHEAD": f"{sys.executable} -m playhead.cli.main", "PYTHONUNBUFFERED": ""},
+        | {"PLAYHEAD": f"{sys.executable} -m playhead.cli.main"},
         capture_output=True,
         timeout=600,
         check=False,
